@@ -1,0 +1,1 @@
+"""Tucker tensor trains and memory-bounded derivatives in JAX."""
