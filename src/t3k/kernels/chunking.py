@@ -1,0 +1,137 @@
+"""All loops over chunks of rows, with all that is delicate about them.
+
+`chunk_reduce` runs a function of a block of rows over one block after another and reduces its outputs, so that the
+scratch memory is that of one block. The last block overlaps the one before it instead of being shorter: there is one
+trace, one compilation and no padded copy of the inputs. Rows that an earlier block has counted are marked in `valid`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t3k.kernels.types import Array
+
+__all__ = ["LANE", "balanced_chunk", "check_chunk_size", "chunk_reduce"]
+
+#: Blocks are rounded up to multiples of this many rows where the bound allows it: vector loops then have no tail.
+LANE = 32
+
+
+def check_chunk_size(chunk_size: Any, *, auto: bool = False) -> int | str | None:
+    """Returns `chunk_size` if it is an int >= 1, None, or (where `auto`) the word ``"auto"``; the same everywhere.
+
+    Raises:
+      TypeError: for anything that is no integer, bool included.
+      ValueError: for an integer below 1, or another word.
+    """
+    allowed = "an int >= 1, None" + (' or "auto"' if auto else "")
+    if chunk_size is None or (auto and isinstance(chunk_size, str) and chunk_size == "auto"):
+        return chunk_size
+    if isinstance(chunk_size, str):
+        raise ValueError(f"chunk_size must be {allowed}; got {chunk_size!r}")
+    if isinstance(chunk_size, bool | np.bool_) or not isinstance(chunk_size, int | np.integer):
+        raise TypeError(f"chunk_size must be {allowed}; got {chunk_size!r} of type {type(chunk_size).__name__}")
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be {allowed}; got {chunk_size}")
+    return int(chunk_size)
+
+
+def balanced_chunk(n_rows: int, chunk_size: int | None) -> int:
+    """The rows of a block: at most `chunk_size`, and no last block with only a few new rows.
+
+    Example:
+      >>> balanced_chunk(1000, 300), balanced_chunk(1000, 128), balanced_chunk(1000, None), balanced_chunk(10, 4)
+      (256, 128, 1000, 4)
+    """
+    if chunk_size is None or chunk_size >= n_rows:
+        return n_rows
+    even = math.ceil(n_rows / math.ceil(n_rows / chunk_size))
+    return min(chunk_size, math.ceil(even / LANE) * LANE)
+
+
+def _leaf_axes(axes: Any, xs: Any) -> list[int | None]:
+    """One axis per leaf of `xs`, from a tree prefix; None marks what is not sliced."""
+    spread = jax.tree.broadcast(axes, xs, is_leaf=lambda axis: axis is None)
+    return jax.tree.leaves(spread, is_leaf=lambda axis: axis is None)
+
+
+def _take_rows(leaves: list[Array], axes: list[int | None], start: Array, size: int) -> list[Array]:
+    return [
+        x if axis is None else jax.lax.dynamic_slice_in_dim(x, start, size, axis % x.ndim)
+        for x, axis in zip(leaves, axes, strict=True)
+    ]
+
+
+def chunk_reduce(
+    fun: Callable[..., Any],
+    xs: Any,
+    reducers: Any,
+    *,
+    chunk_size: int | None,
+    n_rows: int,
+    axes: Any = 0,
+) -> Any:
+    """Reduces ``fun(block, valid)`` over blocks of at most `chunk_size` rows.
+
+    Args:
+      fun: function of a pytree like `xs`, with `chunk_size` rows, and of `valid`: None when every row counts, else a
+        boolean array ``(rows,)`` that is False where an earlier block has counted the row. Outputs that are summed
+        must leave such rows out; outputs that are concatenated need not.
+      xs: pytree of arrays.
+      reducers: tree prefix of the outputs of `fun`, with a `t3k.kernels.reducers` reducer for each.
+      chunk_size: bound on the rows of a block; None takes all at once.
+      n_rows: the number of rows in `xs`.
+      axes: tree prefix of `xs`, the axis of the rows, or None for what every block sees whole.
+
+    Returns:
+      The reduced outputs. Reverse-mode differentiation recomputes one block at a time.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from t3k.kernels.reducers import add
+      >>> def total(x, valid):
+      ...     return jnp.sum(x if valid is None else jnp.where(valid, x, 0))
+      >>> int(chunk_reduce(total, jnp.arange(10), add, chunk_size=4, n_rows=10))
+      45
+    """
+    size = balanced_chunk(n_rows, chunk_size)
+    if size == n_rows:
+        return _one_block(fun, xs, reducers, n_rows)
+    leaves, structure = jax.tree.flatten(xs)
+    leaf_axes = _leaf_axes(axes, xs)
+    partial_last = n_rows % size != 0
+
+    def block(step: Array) -> tuple[Array, Any]:
+        start = jnp.minimum(step * size, n_rows - size)
+        valid = start + jnp.arange(size, dtype=start.dtype) >= step * size if partial_last else None
+        rows = jax.tree.unflatten(structure, _take_rows(leaves, leaf_axes, start, size))
+        return start, jax.checkpoint(fun, prevent_cse=False)(rows, valid)
+
+    n_steps = math.ceil(n_rows / size)
+    shapes = jax.eval_shape(lambda: block(jnp.int32(0))[1])
+    blocks, out_structure = jax.tree.flatten(shapes)
+    per_leaf = jax.tree.leaves(jax.tree.broadcast(reducers, shapes))
+
+    def body(states: list[Any], step: Array) -> tuple[list[Any], None]:
+        start, outputs = block(step)
+        columns = zip(per_leaf, states, jax.tree.leaves(outputs), strict=True)
+        return [reducer.combine(state, output, start) for reducer, state, output in columns], None
+
+    states = [reducer.init(shape, n_rows) for reducer, shape in zip(per_leaf, blocks, strict=True)]
+    states, _ = jax.lax.scan(body, states, jnp.arange(n_steps, dtype=jnp.int32))
+    results = [reducer.finish(state) for reducer, state in zip(per_leaf, states, strict=True)]
+    return jax.tree.unflatten(out_structure, results)
+
+
+def _one_block(fun: Callable[..., Any], xs: Any, reducers: Any, n_rows: int) -> Any:
+    """The dense case: one block, through the same reducers so that a reducer may transform its result."""
+    outputs = fun(xs, None)
+
+    def reduce(reducer: Any, output: Array) -> Array:
+        return reducer.finish(reducer.combine(reducer.init(jax.typeof(output), n_rows), output, 0))
+
+    return jax.tree.map(reduce, jax.tree.broadcast(reducers, outputs), outputs)
