@@ -55,8 +55,13 @@ def balanced_chunk(n_rows: int, chunk_size: int | None) -> int:
 
 def _leaf_axes(axes: Any, xs: Any) -> list[int | None]:
     """One axis per leaf of `xs`, from a tree prefix; None marks what is not sliced."""
-    spread = jax.tree.broadcast(axes, xs, is_leaf=lambda axis: axis is None)
-    return jax.tree.leaves(spread, is_leaf=lambda axis: axis is None)
+    spread: list[int | None] = []
+
+    def extend(axis: int | None, sub: Any) -> None:
+        spread.extend([axis] * len(jax.tree.leaves(sub)))
+
+    jax.tree.map(extend, axes, xs, is_leaf=lambda axis: axis is None)
+    return spread
 
 
 def _take_rows(leaves: list[Array], axes: list[int | None], start: Array, size: int) -> list[Array]:

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from t3k.kernels.constants import filled_like
 from t3k.kernels.types import Array
 
-__all__ = ["Reducer", "add", "compensated_add", "concat", "zeros_like_block"]
+__all__ = ["Reducer", "add", "compensated_add", "concat"]
 
 
 class Reducer(Protocol):
@@ -34,18 +35,11 @@ class Reducer(Protocol):
         """The result."""
 
 
-def zeros_like_block(block: jax.ShapeDtypeStruct, shape: tuple[int, ...] | None = None) -> Array:
-    """Zeros to start a loop with, varying over the same mesh axes as `block` where `jax.shard_map` asks for it."""
-    zeros = jnp.zeros(block.shape if shape is None else shape, block.dtype)
-    varying = getattr(block, "vma", None) or frozenset()
-    return jax.lax.pcast(zeros, tuple(varying), to="varying") if varying else zeros
-
-
 @dataclass(frozen=True)
 class _Add:
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
         del n_rows
-        return zeros_like_block(block)
+        return filled_like(block, 0, block.shape)
 
     def combine(self, state: Array, block: Array, start: Array | int) -> Array:
         del start
@@ -64,7 +58,7 @@ class _CompensatedAdd:
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> tuple[Array, Array]:
         del n_rows
-        return zeros_like_block(block), zeros_like_block(block)
+        return filled_like(block, 0, block.shape), filled_like(block, 0, block.shape)
 
     def combine(self, state: tuple[Array, Array], block: Array, start: Array | int) -> tuple[Array, Array]:
         del start
@@ -87,7 +81,7 @@ class concat:  # noqa: N801 - a value like `add`, which happens to have a parame
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
         axis = self.axis % len(block.shape)
-        return zeros_like_block(block, (*block.shape[:axis], n_rows, *block.shape[axis + 1 :]))
+        return filled_like(block, 0, (*block.shape[:axis], n_rows, *block.shape[axis + 1 :]))
 
     def combine(self, state: Array, block: Array, start: Array | int) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(state, block, start, self.axis % block.ndim)

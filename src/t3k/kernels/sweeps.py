@@ -74,6 +74,7 @@ def sweep(
     grouped: Sequence[Any],
     *,
     reverse: bool = False,
+    settle: Callable[[Any, Any], Any] | None = None,
 ) -> tuple[Any, tuple[Any, ...]]:
     """Applies ``carry, output = step(carry, item)`` along the train, from the right if `reverse`.
 
@@ -83,6 +84,7 @@ def sweep(
       runs: from `find_runs`.
       grouped: items, from `stack_runs`.
       reverse: sweep from the last mode to the first.
+      settle: ``carry = settle(carry, items)`` before a scanned run, where the carry must keep its shape.
 
     Returns:
       What leaves the last core of the sweep, and the outputs in mode order, grouped like the items.
@@ -93,7 +95,7 @@ def sweep(
         if stop - start == 1:
             carry, output = step(carry, group)
         else:
-            carry, output = jax.lax.scan(step, carry, group, reverse=reverse)
+            carry, output = jax.lax.scan(step, settle(carry, group) if settle else carry, group, reverse=reverse)
         outputs.append(output)
     return carry, tuple(reversed(outputs) if reverse else outputs)
 

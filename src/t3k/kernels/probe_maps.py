@@ -1,0 +1,217 @@
+"""The probe-derivative maps, streamed: the whole pipeline of `probe_blocks` runs chunk by chunk over the probes.
+
+Scratch memory is that of one chunk, whatever the number of probes: nothing that has a probe axis is ever resident
+besides the inputs and (where the caller asks for them) the outputs.
+
+All maps take one T3 frame, one tangent and one probe axis w; stacks are `jax.vmap` over them.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from t3k.kernels.chunking import chunk_reduce
+from t3k.kernels.probe_blocks import (
+    GradientBlock,
+    gauss_newton_block,
+    jacobian_block,
+    point_block,
+    residual_block,
+    transpose_block,
+)
+from t3k.kernels.probe_cores import frame_cores, tangent_cores
+from t3k.kernels.reducers import Reducer, add, concat
+from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
+
+__all__ = ["Probes", "gauss_newton_product", "misfit", "point_probes", "probe_jacobian", "probe_transpose"]
+
+
+class Probes(NamedTuple):
+    """Where a tensor is measured, and how much each measurement counts.
+
+    ``ww`` and ``pp`` are the probes and their directions, one array ``(w, o)`` per mode (``pp`` may be None where the
+    order is 0). ``weights (d, t)`` for each mode and order and ``rows (w,)`` for each probe multiply the *squared*
+    residuals; None counts all alike.
+    """
+
+    ww: Cores
+    pp: Cores | None
+    weights: Array | None = None
+    rows: Array | None = None
+
+
+#: The axis of the probes in ``ww (w, o)`` and ``zz (t, w, o)``, whether they are tuples or stacked.
+PROBE_AXIS = -2
+
+
+def _n_probes(ww: Cores) -> int:
+    return ww[0].shape[0]
+
+
+def _row_weights(rows: Array | None, valid: Array | None, like: Array) -> Array | None:
+    """The probes' own weights, zero where a chunk overlaps the one before it."""
+    if valid is None:
+        return rows
+    return valid.astype(like.dtype) if rows is None else jnp.where(valid, rows, 0)
+
+
+def _variations(gradient: GradientBlock, frame: Frame) -> Variations:
+    """The gradient's blocks as variations in the layout of the frame, with the core's axes (and w) apart."""
+    up, _, left, _ = frame
+    tt = tuple(
+        dG.reshape(*dG.shape[:-2], *core.shape[:2], dG.shape[-1])
+        for dG, core in zip(gradient.tt, as_tuple(left), strict=True)
+    )
+    return Variations(like_train(gradient.tucker, up), like_train(tt, left))
+
+
+def _stream(block: Any, xs: Any, reducers: Any, chunk_size: int | None, ww: Cores, axes: Any) -> Any:
+    return chunk_reduce(block, xs, reducers, chunk_size=chunk_size, n_rows=_n_probes(ww), axes=axes)
+
+
+def probe_jacobian(
+    ww: Cores, pp: Cores | None, variations: Variations, frame: Frame, order: int, *, chunk_size: int | None
+) -> Cores:
+    """J: the probe derivatives of a tangent, orders 0 to `order`.
+
+    Args:
+      ww: probe vectors ``(w, o)``, one array per mode.
+      pp: directions ``(w, o)``; may be None where `order` is 0.
+      variations: the tangent's coordinates (V, H).
+      frame: (U, O, L, R).
+      order: the highest derivative K (static).
+      chunk_size: probes at a time (static); None takes all.
+
+    Returns:
+      One array ``(t, w, o)`` per mode, in the layout of `ww`.
+    """
+    cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
+
+    def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
+        del valid
+        return jacobian_block(cores, tangents, *xs, order)
+
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), chunk_size, ww, PROBE_AXIS)
+    return like_train(zz, ww)
+
+
+def point_probes(
+    ww: Cores, pp: Cores | None, point: Cores, frame: Frame, order: int, *, chunk_size: int | None
+) -> Cores:
+    """The probe derivatives of the tensor that has `point` ``(m, o)`` as Tucker core at each mode in turn.
+
+    For a T3 itself that is ``point = U`` in the corewise frame (U, G, G, G); arguments and result as in
+    `probe_jacobian`.
+    """
+    cores = frame_cores(frame, order)
+
+    def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
+        del valid
+        return point_block(cores, point, *xs, order)
+
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), chunk_size, ww, PROBE_AXIS)
+    return like_train(zz, ww)
+
+
+def probe_transpose(
+    ztildes: Cores,
+    ww: Cores,
+    pp: Cores | None,
+    frame: Frame,
+    order: int,
+    *,
+    sum_over_probes: bool,
+    chunk_size: int | None,
+    reducer: Reducer = add,
+) -> Variations:
+    """J^T: from residual jets ``(t, w, o)`` to the gradient with respect to the variations.
+
+    Args:
+      ztildes: residual jets, one array ``(t, w, o)`` per mode.
+      ww: probe vectors ``(w, o)``.
+      pp: directions ``(w, o)``; may be None where `order` is 0.
+      frame: (U, O, L, R).
+      order: K (static).
+      sum_over_probes: sum the probes' gradients, or keep them apart (static).
+      chunk_size: probes at a time (static); None takes all.
+      reducer: how chunks are summed, `add` or `compensated_add`.
+
+    Returns:
+      Variations with dU ``(m, o)`` and dG ``(a, k, b)``; with a leading w where probes are kept apart.
+    """
+    cores = frame_cores(frame, order)
+
+    def block(xs: Any, valid: Array | None) -> GradientBlock:
+        rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
+        return transpose_block(cores, *xs, order, rows, kept=not sum_over_probes)
+
+    reduction = reducer if sum_over_probes else concat(0)
+    return _variations(_stream(block, (ww, pp, ztildes), reduction, chunk_size, ww, PROBE_AXIS), frame)
+
+
+def gauss_newton_product(
+    probes: Probes,
+    variations: Variations,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    reducer: Reducer = add,
+) -> Variations:
+    """``J^T (weights J v)`` in one pass over the probes; J v never exists.
+
+    Args:
+      probes: the probes and their weights.
+      variations: the tangent v.
+      frame: (U, O, L, R).
+      order: K (static).
+      chunk_size: probes at a time (static); None takes all.
+      reducer: how chunks are summed.
+    """
+    cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
+
+    def block(xs: Any, valid: Array | None) -> GradientBlock:
+        ww, pp, rows = xs
+        rows = _row_weights(rows, valid, cores[0].up)
+        return gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows)
+
+    xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
+    return _variations(_stream(block, xs, reducer, chunk_size, probes.ww, axes), frame)
+
+
+def misfit(
+    probes: Probes,
+    data: Cores,
+    point: Cores,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    reducer: Reducer = add,
+    gradient: bool = True,
+) -> tuple[Array, Variations | None]:
+    """``1/2 sum weights |z - data|^2`` at the base point and its gradient, in one pass over the probes.
+
+    Args:
+      probes: the probes and their weights.
+      data: measured probe derivatives, one array ``(t, w, o)`` per mode.
+      point: Tucker cores ``(m, o)`` that make the frame into the base point, at each mode in turn.
+      frame: (U, O, L, R).
+      order: K (static).
+      chunk_size: probes at a time (static); None takes all.
+      reducer: how chunks are summed.
+      gradient: False spares the adjoint and returns None in its place (static).
+
+    Returns:
+      The value, and ``J^T (weights (z - data))`` as variations.
+    """
+    cores = frame_cores(frame, order)
+
+    def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
+        ww, pp, measured, rows = xs
+        rows = _row_weights(rows, valid, cores[0].up)
+        return residual_block(cores, point, ww, pp, measured, order, probes.weights, rows, gradient=gradient)
+
+    xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
+    value, variations = _stream(block, xs, reducer, chunk_size, probes.ww, axes)
+    return value, _variations(variations, frame) if gradient else None
