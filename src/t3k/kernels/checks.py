@@ -56,9 +56,7 @@ def check_t3(tucker_cores: Sequence[Array], tt_cores: Sequence[Array]) -> int:
     return d
 
 
-def check_frame(
-    up: Sequence[Array], down: Sequence[Array], left: Sequence[Array], right: Sequence[Array]
-) -> int:
+def check_frame(up: Sequence[Array], down: Sequence[Array], left: Sequence[Array], right: Sequence[Array]) -> int:
     """Asserts U (k,o), L (a,k,B), R (A,k,b), O (a,m,b) and matching bonds; returns the number of modes.
 
     Capital letters are the bonds that a sweep from the other side has: L's right bond, R's left bond.
@@ -74,9 +72,7 @@ def check_frame(
     return d
 
 
-def check_variations(
-    tucker: Sequence[Array], tt: Sequence[Array], frame: Sequence[Sequence[Array]]
-) -> int:
+def check_variations(tucker: Sequence[Array], tt: Sequence[Array], frame: Sequence[Sequence[Array]]) -> int:
     """Asserts V (m,o) and H (a,k,b) against the frame ``(up, down, left, right)``; returns the number of modes."""
     up, down, left, right = frame
     d = check_frame(up, down, left, right)

@@ -73,23 +73,21 @@ def jacobian_block(
     )
 
 
-def point_block(
-    cores: Sequence[FrameCore], point: Cores, ww: Cores, pp: Cores | None, order: int
-) -> tuple[Array, ...]:
+def point_block(cores: Sequence[FrameCore], point: Cores, ww: Cores, pp: Cores | None, order: int) -> tuple[Array, ...]:
     """The probe derivatives ``(t, w, o)`` of the tensor that has `point` as Tucker core at each mode in turn."""
     inputs = block_inputs(cores, ww, pp, order)
     jets = unstack_runs(inputs.runs, _forward(inputs))
     return tuple(_lift_to_mode(order, (matrix, jet.eta)) for matrix, jet in zip(as_tuple(point), jets, strict=True))
 
 
-def _matmul_probes(kept: bool, x: Array, rows: Array) -> Array:
+def matmul_probes(kept: bool, x: Array, rows: Array) -> Array:
     """``x (m, w)`` times ``rows (w, o)``: summed over the probes to ``(m, o)``, or kept as ``(w, m, o)``."""
     return x.T[:, :, None] * rows[:, None, :] if kept else x @ rows
 
 
 def _sum_orders(jet: Jet, z: Array, kept: bool) -> Array:
     """``sum_t x_t z_t`` for a jet ``(m, w)`` and an array ``(t, w, o)``."""
-    terms = [_matmul_probes(kept, x, z[t]) for t, x in enumerate(jet)]
+    terms = [matmul_probes(kept, x, z[t]) for t, x in enumerate(jet)]
     return sum(terms[1:], start=terms[0])
 
 
@@ -103,7 +101,7 @@ def _assemble(inputs: Inputs, parts: Sequence[GradientParts], residuals: Sequenc
     directions = inputs.pp or [None] * len(inputs.ww)
     tucker = []
     for part, residual, *rows in zip(parts, residuals, inputs.ww, directions, strict=True):
-        terms = [_matmul_probes(kept, x, y) for x, y in zip(part.dxi_tilde, rows, strict=False)]
+        terms = [matmul_probes(kept, x, y) for x, y in zip(part.dxi_tilde, rows, strict=False)]
         tucker.append(sum(terms, start=residual))
     return GradientBlock(tuple(tucker), tuple(part.core for part in parts))
 
@@ -163,9 +161,7 @@ def residual_block(
     jets = _forward(inputs)
     etas = [jet.eta for jet in unstack_runs(inputs.runs, jets)]
     misfit, pulled, tucker = 0.0, [], []
-    for i, (core, matrix, eta, measured) in enumerate(
-        zip(cores, as_tuple(point), etas, as_tuple(data), strict=True)
-    ):
+    for i, (core, matrix, eta, measured) in enumerate(zip(cores, as_tuple(point), etas, as_tuple(data), strict=True)):
         residual = _lift_to_mode(order, (matrix, eta)) - measured
         weighted = _weigh_array(residual, None if weights is None else weights[i], rows)
         misfit = misfit + 0.5 * jnp.vdot(weighted, residual)
@@ -203,7 +199,11 @@ def gauss_newton_block(
         ]
         matrices = core.up, tangent.tucker
         pulled.append(add_jets(*(transform(core.up @ m.T, x) for m, x in zip(matrices, scaled, strict=True))))
-        tucker.append(sum(sum(e @ y.T for e, y in zip(jet.eta, x, strict=True)) @ m for m, x in zip(matrices, scaled, strict=True)))
+        tucker.append(
+            sum(
+                sum(e @ y.T for e, y in zip(jet.eta, x, strict=True)) @ m for m, x in zip(matrices, scaled, strict=True)
+            )
+        )
     known = _known_frame(jets)
     parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
     return _assemble(inputs, unstack_runs(inputs.runs, parts), tucker, kept=False)

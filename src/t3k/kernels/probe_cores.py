@@ -76,7 +76,11 @@ def frame_cores(frame: Frame, order: int) -> tuple[FrameCore, ...]:
     exact = len(up) <= EXACT_MODES
     return tuple(
         FrameCore(
-            up[i], to_mode(down[i]), to_right(left[i]), to_left(right[i]), Length((min(i, order) if exact else order) + 1)
+            up[i],
+            to_mode(down[i]),
+            to_right(left[i]),
+            to_left(right[i]),
+            Length((min(i, order) if exact else order) + 1),
         )
         for i in range(len(up))
     )
