@@ -80,22 +80,21 @@ def assemble_tt_variation_jets(
         sigma_t, tau_t, deta_t, xi, mu, nu = xs
         if not kept:
             sigma_t, tau_t, deta_t = (tuple(_masked(x, valid) for x in train) for train in (sigma_t, tau_t, deta_t))
-        columns = map(split_jets, (sigma_t, tau_t, deta_t, xi, mu, nu))
-        return tuple(_core(order, trs, kept, *jets) for jets in zip(*columns, strict=True))
+        assemble = core_gradients_kept if kept else core_gradient
+        gradients = []
+        for sigma_t_i, tau_t_i, deta_t_i, xi_i, mu_i, nu_i in zip(
+            *map(split_jets, (sigma_t, tau_t, deta_t, xi, mu, nu)), strict=True
+        ):
+            lifted_mu = multiply(mu_i, xi_i, order + 1, trs)
+            lifted_tau = lifted_tau_tilde(tau_t_i, deta_t_i, xi_i, mu_i, order + 1, trs)
+            gradients.append(assemble(lifted_mu, sigma_t_i, lifted_tau, nu_i))
+        return tuple(gradients)
 
     flat = tuple(tuple(_flat_probes(x, n_probe) for x in as_tuple(train)) for train in trains)
     reducer = concat(0) if kept else add
     gradients = chunk_reduce(block, flat, reducer, chunk_size=chunk_size, n_rows=math.prod(probes), axes=1)
     gradients = tuple(g.reshape(*g.shape[:-2], *shape) for g, shape in zip(gradients, shapes, strict=True))
     return like_train(_unflatten(gradients, probes, kept), mu_jets)
-
-
-def _core(
-    order: int, trs: Any, kept: bool, sigma_tilde: Any, tau_tilde: Any, deta_tilde: Any, xi: Any, mu: Any, nu: Any
-) -> Array:
-    lifted_mu = multiply(mu, xi, order + 1, trs)
-    lifted_tau = lifted_tau_tilde(tau_tilde, deta_tilde, xi, mu, order + 1, trs)
-    return (core_gradients_kept if kept else core_gradient)(lifted_mu, sigma_tilde, lifted_tau, nu)
 
 
 def assemble_tucker_variation_jets(

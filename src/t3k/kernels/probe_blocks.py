@@ -91,6 +91,12 @@ def _sum_orders(jet: Jet, z: Array, kept: bool) -> Array:
     return sum(terms[1:], start=terms[0])
 
 
+def _contract_jets(x: Jet, y: Jet) -> Array:
+    """``sum_t,w x_t[m, w] y_t[k, w]``, shape ``(m, k)``."""
+    terms = [a @ b.T for a, b in zip(x, y, strict=True)]
+    return sum(terms[1:], start=terms[0])
+
+
 def _weigh_array(z: Array, orders: Array | None, rows: Array | None) -> Array:
     z = z if orders is None else z * orders[:, None, None]
     return z if rows is None else z * rows[None, :, None]
@@ -160,18 +166,18 @@ def residual_block(
     inputs = block_inputs(cores, ww, pp, order)
     jets = _forward(inputs)
     etas = [jet.eta for jet in unstack_runs(inputs.runs, jets)]
-    misfit, pulled, tucker = 0.0, [], []
+    misfit, pulled, residuals = 0.0, [], []
     for i, (core, matrix, eta, measured) in enumerate(zip(cores, as_tuple(point), etas, as_tuple(data), strict=True)):
         residual = _lift_to_mode(order, (matrix, eta)) - measured
         weighted = _weigh_array(residual, None if weights is None else weights[i], rows)
         misfit = misfit + 0.5 * jnp.vdot(weighted, residual)
         pulled.append(pull_residual(core.up, weighted, inputs.order + 1))
-        tucker.append(_sum_orders(scale_orders(eta, taylor_scales(len(eta))), weighted, kept=False))
+        residuals.append(_sum_orders(scale_orders(eta, taylor_scales(len(eta))), weighted, kept=False))
     if not gradient:
         return misfit, None
     known = _known_frame(jets)
     parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
-    return misfit, _assemble(inputs, unstack_runs(inputs.runs, parts), tucker, kept=False)
+    return misfit, _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)
 
 
 def gauss_newton_block(
@@ -191,19 +197,13 @@ def gauss_newton_block(
     inputs = block_inputs(cores, ww, pp, order)
     jets = _forward(inputs, tangents)
     squares = tuple(scale**2 for scale in taylor_scales(inputs.order + 1))
-    pulled, tucker = [], []
+    pulled, residuals = [], []
     for i, (core, tangent, jet) in enumerate(zip(cores, tangents, unstack_runs(inputs.runs, jets), strict=True)):
-        scaled = [
-            weigh_jet(scale_orders(x, squares), None if weights is None else weights[i], rows)
-            for x in (jet.deta, jet.eta)
-        ]
-        matrices = core.up, tangent.tucker
-        pulled.append(add_jets(*(transform(core.up @ m.T, x) for m, x in zip(matrices, scaled, strict=True))))
-        tucker.append(
-            sum(
-                sum(e @ y.T for e, y in zip(jet.eta, x, strict=True)) @ m for m, x in zip(matrices, scaled, strict=True)
-            )
-        )
+        orders = None if weights is None else weights[i]
+        deta, eta = (weigh_jet(scale_orders(x, squares), orders, rows) for x in (jet.deta, jet.eta))
+        up, tucker = core.up, tangent.tucker
+        pulled.append(add_jets(transform(up @ up.T, deta), transform(up @ tucker.T, eta)))
+        residuals.append(_contract_jets(jet.eta, deta) @ up + _contract_jets(jet.eta, eta) @ tucker)
     known = _known_frame(jets)
     parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
-    return _assemble(inputs, unstack_runs(inputs.runs, parts), tucker, kept=False)
+    return _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)

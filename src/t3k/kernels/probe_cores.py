@@ -74,15 +74,9 @@ def frame_cores(frame: Frame, order: int) -> tuple[FrameCore, ...]:
     """The frame ``(up, down, left, right)`` mode by mode, for derivatives up to `order`."""
     up, down, left, right = map(as_tuple, frame)
     exact = len(up) <= EXACT_MODES
+    lengths = [Length((min(i, order) if exact else order) + 1) for i in range(len(up))]
     return tuple(
-        FrameCore(
-            up[i],
-            to_mode(down[i]),
-            to_right(left[i]),
-            to_left(right[i]),
-            Length((min(i, order) if exact else order) + 1),
-        )
-        for i in range(len(up))
+        FrameCore(up[i], to_mode(down[i]), to_right(left[i]), to_left(right[i]), lengths[i]) for i in range(len(up))
     )
 
 
