@@ -1,7 +1,8 @@
 """Reducers: how the outputs of one chunk after another become one result.
 
-A reducer is a small stateless value with three functions::
+A reducer is a small stateless value with four functions::
 
+    block  = of_rows(rows, valid)            rows: one chunk's rows, on a leading axis; only `chunk_map` needs it
     state  = init(block, n_rows)             block: shape and dtype of one chunk's output
     state  = combine(state, block, start)    start: the first row of this chunk
     result = finish(state)
@@ -16,14 +17,17 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.constants import filled_like
 from t3k.kernels.types import Array
+from t3k.kernels.varying import vary_like
 
 __all__ = ["Reducer", "add", "compensated_add", "concat"]
 
 
 class Reducer(Protocol):
-    """What `chunk_reduce` needs of a reducer."""
+    """What `chunk_reduce` needs of a reducer, and `of_rows` for `chunk_map`."""
+
+    def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        """A chunk's contribution, from its rows ``(rows, ...)`` and from `valid`, False where a row has been counted."""
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Any:
         """The state before the first chunk."""
@@ -35,11 +39,25 @@ class Reducer(Protocol):
         """The result."""
 
 
+def _zeros(block: jax.ShapeDtypeStruct, shape: tuple[int, ...]) -> Array:
+    return vary_like(jnp.zeros(shape, block.dtype), block)
+
+
+def _sum_rows(rows: Array, valid: Array | None) -> Array:
+    if valid is not None:
+        kept = jnp.reshape(valid, valid.shape + (1,) * (rows.ndim - 1))
+        rows = jnp.where(kept, rows, jnp.zeros((), rows.dtype))
+    return jnp.sum(rows, axis=0)
+
+
 @dataclass(frozen=True)
 class _Add:
+    def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        return _sum_rows(rows, valid)
+
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
         del n_rows
-        return filled_like(block, 0, block.shape)
+        return _zeros(block, block.shape)
 
     def combine(self, state: Array, block: Array, start: Array | int) -> Array:
         del start
@@ -56,9 +74,12 @@ class _CompensatedAdd:
     Source: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54 (1974).
     """
 
+    def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        return _sum_rows(rows, valid)
+
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> tuple[Array, Array]:
         del n_rows
-        return filled_like(block, 0, block.shape), filled_like(block, 0, block.shape)
+        return _zeros(block, block.shape), _zeros(block, block.shape)
 
     def combine(self, state: tuple[Array, Array], block: Array, start: Array | int) -> tuple[Array, Array]:
         del start
@@ -79,9 +100,13 @@ class concat:  # noqa: N801 - a value like `add`, which happens to have a parame
 
     axis: int = 0
 
+    def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        del valid  # a row that comes twice is written twice into the same place
+        return jnp.moveaxis(rows, 0, self.axis)
+
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
         axis = self.axis % len(block.shape)
-        return filled_like(block, 0, (*block.shape[:axis], n_rows, *block.shape[axis + 1 :]))
+        return _zeros(block, (*block.shape[:axis], n_rows, *block.shape[axis + 1 :]))
 
     def combine(self, state: Array, block: Array, start: Array | int) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(state, block, start, self.axis % block.ndim)
