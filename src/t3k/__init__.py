@@ -1,1 +1,22 @@
 """Tucker tensor trains and memory-bounded derivatives in JAX."""
+
+from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
+from t3k.api.frame import T3Frame, T3Variations
+from t3k.api.geometry import COREWISE, MANIFOLD
+from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.t3 import TuckerTensorTrain
+from t3k.api.tangent import T3Tangent
+
+__all__ = [
+    "COREWISE",
+    "MANIFOLD",
+    "T3Frame",
+    "T3Tangent",
+    "T3Variations",
+    "TuckerTensorTrain",
+    "estimate_chunk_size",
+    "max_chunk_size_within",
+    "memory_report",
+    "tv_probe_derivatives",
+    "tv_probe_derivatives_transpose",
+]

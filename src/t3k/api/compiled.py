@@ -1,0 +1,53 @@
+"""The kernels that the api calls, each compiled once for given shapes and static arguments.
+
+Calling them inside someone's own `jit`, `vmap` or `grad` works as with any jitted function.
+"""
+
+import jax
+
+from t3k.kernels import frames, gauge, point_samples, probe_maps, products, retraction, t3, tangents, truncation
+
+__all__ = [
+    "add",
+    "apply_derivatives",
+    "entries_derivatives",
+    "inner",
+    "minimal_cores",
+    "norm",
+    "oblique_gauge",
+    "orthogonal_frame",
+    "orthogonal_gauge",
+    "point_probes",
+    "probe_jacobian",
+    "probe_transpose",
+    "project_t3",
+    "retract",
+    "scale",
+    "tangent_to_t3",
+    "to_dense",
+    "transport",
+    "truncate",
+]
+
+_SAMPLING = ("order", "chunk_size")
+
+add = jax.jit(t3.add)
+inner = jax.jit(products.inner)
+minimal_cores = jax.jit(frames.minimal_cores)
+norm = jax.jit(products.norm)
+oblique_gauge = jax.jit(gauge.oblique_gauge)
+orthogonal_frame = jax.jit(frames.orthogonal_frame)
+orthogonal_gauge = jax.jit(gauge.orthogonal_gauge)
+project_t3 = jax.jit(tangents.project_t3)
+retract = jax.jit(retraction.retract)
+scale = jax.jit(t3.scale)
+tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
+to_dense = jax.jit(t3.to_dense)
+transport = jax.jit(tangents.transport)
+truncate = jax.jit(truncation.truncate, static_argnums=(1, 2))
+
+apply_derivatives = jax.jit(point_samples.apply_derivatives, static_argnames=_SAMPLING)
+entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames=_SAMPLING)
+point_probes = jax.jit(probe_maps.point_probes, static_argnames=_SAMPLING)
+probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
+probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))

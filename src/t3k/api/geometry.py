@@ -1,0 +1,118 @@
+"""The geometries as objects: `MANIFOLD` and `COREWISE`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+
+from t3k.api import compiled
+from t3k.api.frame import T3Frame, T3Variations, as_frame
+from t3k.api.stacks import over_points
+from t3k.api.t3 import TuckerTensorTrain
+from t3k.api.tangent import T3Tangent
+from t3k.kernels import geometry as kernels
+from t3k.kernels import variations
+from t3k.kernels.types import Array
+
+__all__ = ["COREWISE", "MANIFOLD", "CorewiseGeometry", "Geometry", "ManifoldGeometry"]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What both geometries share; they hash and compare by value."""
+
+    kernel: ClassVar[Any]
+
+    def frame(self, x: TuckerTensorTrain) -> T3Frame:
+        """The frame at a point or at a stack of points."""
+        return T3Frame(*over_points(lambda cores: self.kernel.frame(cores)[0], x.stack_shape, x.cores))
+
+    def zeros(self, frame: Any) -> T3Tangent:
+        """The zero tangent in a frame."""
+        frame = as_frame(frame)
+        zero = over_points(lambda f: variations.zero_variations(f), frame.stack_shape, frame.cores)
+        return T3Tangent(frame, T3Variations(*zero))
+
+    def randn(self, key: Array, frame: Any, stack_shape: Sequence[int] = ()) -> T3Tangent:
+        """A standard normal tangent in a frame, or a stack V of them.
+
+        Args:
+          key: from `jax.random.key`.
+          frame: `T3Frame` or ``(up, down, left, right)``.
+          stack_shape: V.
+
+        Example:
+          >>> import jax, t3k
+          >>> x = t3k.TuckerTensorTrain.randn(jax.random.key(0), (4, 5), (2, 2), (1, 2, 1))
+          >>> t3k.MANIFOLD.randn(jax.random.key(1), x.frame(), (7,)).stack_shape
+          (7,)
+        """
+        zero = self.zeros(frame)
+        leaves, structure = jax.tree.flatten(zero.variations.cores)
+        keys = jax.random.split(key, len(leaves))
+        drawn = [
+            jax.random.normal(keys[i], (*stack_shape, *leaf.shape), leaf.dtype) for i, leaf in enumerate(leaves)
+        ]
+        return self.project(T3Tangent(zero.frame, T3Variations(*jax.tree.unflatten(structure, drawn))))
+
+    def project(self, v: T3Tangent) -> T3Tangent:
+        """The gradient that a bare transpose stands for in this geometry."""
+        gauged = v.map_stack(lambda f, c: self.kernel.project(f, c))
+        return T3Tangent(v.frame, T3Variations(*gauged))
+
+    def inner(self, v: T3Tangent, w: T3Tangent) -> Array:
+        """The inner product of two tangents in the same frame, shape V + C."""
+        axes = len(v.stack_shape)
+        products = jax.tree.map(lambda x, y: (x * y).sum(axis=tuple(range(axes, x.ndim))), v.variations, w.variations)
+        return sum(jax.tree.leaves(products))
+
+    def norm(self, v: T3Tangent) -> Array:
+        """The norm of a tangent, shape V + C."""
+        return jax.numpy.sqrt(self.inner(v, v))
+
+    def retract(self, v: T3Tangent) -> TuckerTensorTrain:
+        """The point that a tangent leads to."""
+        return TuckerTensorTrain(*v.map_stack(lambda f, c: self.kernel.retract(f, c)))
+
+
+@dataclass(frozen=True)
+class ManifoldGeometry(Geometry):
+    """Tensors of fixed ranks with the Hilbert-Schmidt metric; use the instance `t3k.MANIFOLD`.
+
+    A point is a `TuckerTensorTrain` of minimal ranks; a tangent is a `T3Tangent` in an orthogonal frame; the ambient
+    space is that of all tensors. Projection is the orthogonal gauge projection, in whose range `inner` and `norm` are
+    those of the tensors. Retraction is the truncation of X + v to the ranks of X.
+
+    References:
+      N. Alger, B. Christierson, P. Chen, O. Ghattas, "Tucker Tensor Train Taylor Series", arXiv:2603.21141 (2026),
+      Section 6 and Appendix A.3.
+    """
+
+    kernel: ClassVar[Any] = kernels.Manifold()
+
+    def project_oblique(self, v: T3Tangent) -> T3Tangent:
+        """The same tangent vector in gauged coordinates, for which `inner` and `norm` are those of the tensors."""
+        return T3Tangent(v.frame, T3Variations(*v.map_stack(compiled.oblique_gauge)))
+
+    def transport(self, v: T3Tangent, frame: Any) -> T3Tangent:
+        """The orthogonal projection of a tangent (no stack) onto the tangent space of another frame."""
+        frame = as_frame(frame)
+        return T3Tangent(frame, T3Variations(*compiled.transport(v.frame.cores, v.variations.cores, frame.cores)))
+
+
+@dataclass(frozen=True)
+class CorewiseGeometry(Geometry):
+    """Cores with the Euclidean metric; use the instance `t3k.COREWISE`.
+
+    A point is a `TuckerTensorTrain`; a tangent is a `T3Tangent` in the frame (U, G, G, G), whose coordinates are
+    changes of the cores. Nothing is projected, and retraction adds.
+    """
+
+    kernel: ClassVar[Any] = kernels.Corewise()
+
+
+#: Tensors of fixed ranks with the Hilbert-Schmidt metric.
+MANIFOLD = ManifoldGeometry()
+#: Cores with the Euclidean metric.
+COREWISE = CorewiseGeometry()

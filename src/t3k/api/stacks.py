@@ -1,0 +1,42 @@
+"""Stacks of points, tangents and probes around kernels that know one of each.
+
+Axis order, outermost first: derivative order t, probes W, tangents V, base points C. Each group is flattened to one
+axis, the kernel is mapped over V and C with `jax.vmap`, and the axes are restored.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from t3k.kernels.types import Array
+
+__all__ = ["merge_axes", "over_points", "probe_axes", "split_axis"]
+
+
+def merge_axes(tree: Any, start: int, count: int) -> Any:
+    """Merges `count` axes from `start` on into one, in every leaf."""
+
+    def merge(x: Array) -> Array:
+        return x.reshape(*x.shape[:start], math.prod(x.shape[start : start + count]), *x.shape[start + count :])
+
+    return jax.tree.map(merge, tree)
+
+
+def split_axis(tree: Any, axis: int, shape: Sequence[int]) -> Any:
+    """The inverse of `merge_axes`."""
+    return jax.tree.map(lambda x: x.reshape(*x.shape[:axis], *shape, *x.shape[axis + 1 :]), tree)
+
+
+def probe_axes(ww: Sequence[Array]) -> tuple[int, ...]:
+    """The probe axes W of probe vectors ``W + (N_i,)``."""
+    return ww[0].shape[:-1]
+
+
+def over_points(fun: Callable[..., Any], stack_shape: Sequence[int], *trees: Any, out_axis: int = 0) -> Any:
+    """Maps `fun` over the leading stack axes C of the trees; they come back at `out_axis` of every output."""
+    if not stack_shape:
+        return fun(*trees)
+    merged = merge_axes(trees, 0, len(stack_shape))
+    return split_axis(jax.vmap(fun, out_axes=out_axis)(*merged), out_axis, stack_shape)

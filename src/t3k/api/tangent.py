@@ -1,0 +1,204 @@
+"""Tangent vectors as objects: `T3Tangent`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from t3k.api import compiled, probing, validate
+from t3k.api.frame import T3Frame, T3Variations, as_frame, as_variations
+from t3k.api.pytrees import pytree
+from t3k.api.stacks import merge_axes, split_axis
+from t3k.api.t3 import TuckerTensorTrain
+from t3k.kernels.types import Array, T3Cores
+
+__all__ = ["T3Tangent"]
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class T3Tangent:
+    """A tangent vector: coordinates (V, H) in a frame (U, O, L, R).
+
+    ::
+
+        v = sum_i  [U..U ; L_0..L_{i-1}, H_i, R_{i+1}..]  +  sum_i [U..V_i..U ; L_0..L_{i-1}, O_i, R_{i+1}..]
+
+    It is a pytree. Coordinates with leading axes V are a stack of tangents in one frame; a frame with leading axes C
+    is a stack of base points. Sums and multiples stay in the frame; metric, projection and retraction belong to the
+    geometry (`t3k.MANIFOLD`, `t3k.COREWISE`).
+
+    Args:
+      frame: `T3Frame` or ``(up, down, left, right)``.
+      variations: `T3Variations` or ``(tucker, tt)``, with stacks V + C.
+
+    Raises:
+      TypeError, ValueError: if they do not fit together.
+
+    References:
+      N. Alger, B. Christierson, P. Chen, O. Ghattas, "Tucker Tensor Train Taylor Series", arXiv:2603.21141 (2026),
+      Appendix A.3, equation (47).
+    """
+
+    frame: T3Frame
+    variations: T3Variations
+
+    def __post_init__(self) -> None:
+        frame = as_frame(self.frame)
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "variations", as_variations(self.variations, frame))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The mode sizes (N_0, .., N_{d-1})."""
+        return self.frame.shape
+
+    @property
+    def stack_shape(self) -> tuple[int, ...]:
+        """All stack axes, V + C."""
+        return self.variations.tucker[0].shape[:-2]
+
+    @property
+    def tangent_stack_shape(self) -> tuple[int, ...]:
+        """The stack axes V of tangents that share a frame."""
+        return self.stack_shape[: len(self.stack_shape) - len(self.frame.stack_shape)]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the cores."""
+        return self.frame.dtype
+
+    def __repr__(self) -> str:
+        """One line: sizes, ranks and stacks."""
+        try:
+            return (
+                f"T3Tangent(shape {self.shape}, Tucker ranks {self.frame.tucker_ranks}, TT ranks "
+                f"{self.frame.tt_ranks}, stack {self.stack_shape}, {jnp.dtype(self.dtype).name})"
+            )
+        except (AttributeError, IndexError, TypeError):
+            return f"T3Tangent({self.frame!r}, {self.variations!r})"
+
+    # Arithmetic within the tangent space
+
+    def _combine(self, fun: Any, *others: "T3Tangent") -> "T3Tangent":
+        coordinates = jax.tree.map(fun, self.variations.cores, *(other.variations.cores for other in others))
+        return T3Tangent(self.frame, T3Variations(*coordinates))
+
+    def __add__(self, other: Any) -> "T3Tangent":
+        """The sum with a tangent in the same frame (which is not compared)."""
+        return self._combine(jnp.add, other) if isinstance(other, T3Tangent) else NotImplemented
+
+    def __sub__(self, other: Any) -> "T3Tangent":
+        """The difference to a tangent in the same frame (which is not compared)."""
+        return self._combine(jnp.subtract, other) if isinstance(other, T3Tangent) else NotImplemented
+
+    def __mul__(self, factor: Any) -> "T3Tangent":
+        """The tangent times a scalar."""
+        if jnp.ndim(factor) != 0:
+            return NotImplemented
+        factor = validate.as_array("factor", factor).astype(self.dtype)
+        return self._combine(lambda x: x * factor)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "T3Tangent":
+        """The negative."""
+        return self._combine(jnp.negative)
+
+    def __truediv__(self, divisor: Any) -> "T3Tangent":
+        """The tangent divided by a scalar."""
+        if jnp.ndim(divisor) != 0:
+            return NotImplemented
+        return self * (1 / validate.as_array("divisor", divisor).astype(self.dtype))
+
+    # As a tensor
+
+    def to_t3(self, include_point: bool = False) -> TuckerTensorTrain:
+        """The tangent (or, with `include_point`, the base point plus the tangent) as a T3 of twice the ranks."""
+        cores = self.map_stack(lambda f, v: compiled.tangent_to_t3(f, v, include_point=include_point))
+        return TuckerTensorTrain(*cores)
+
+    def to_dense(self) -> Array:
+        """The tangent as a dense tensor, ``V + C + (N_0, .., N_{d-1})``."""
+        return self.map_stack(lambda f, v: compiled.to_dense(T3Cores(*compiled.tangent_to_t3(f, v))))
+
+    def map_stack(self, kernel: Any) -> Any:
+        """Runs ``kernel(frame, variations)`` for each tangent of the stack; V + C come back as leading axes."""
+        points, tangents = self.frame.stack_shape, self.tangent_stack_shape
+        frame, coordinates = self.frame.cores, self.variations.cores
+        if points:
+            kernel = jax.vmap(kernel)
+            frame = merge_axes(frame, 0, len(points))
+            coordinates = merge_axes(coordinates, len(tangents), len(points))
+        if tangents:
+            kernel = jax.vmap(kernel, in_axes=(None, 0))
+            coordinates = merge_axes(coordinates, 0, len(tangents))
+        result = kernel(frame, coordinates)
+        if points:
+            result = split_axis(result, 1 if tangents else 0, points)
+        return split_axis(result, 0, tangents) if tangents else result
+
+    # Samples
+
+    def probe(self, ww: Any, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
+        """The probes of the tangent: one array ``W + V + C + (N_i,)`` per mode, from ``W + (N_i,)``."""
+        return tuple(z[0] for z in self.probe_derivatives(ww, None, 0, chunk_size))
+
+    def probe_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
+        """The derivatives of the probes along ``w_i + s p_i``; see `t3k.tv_probe_derivatives`.
+
+        Args:
+          ww: probe vectors, one array ``W + (N_i,)`` per mode.
+          pp: directions, of the same shapes.
+          order: the highest derivative.
+          chunk_size: probes at a time, None for all at once, or ``"auto"``.
+
+        Returns:
+          One array ``(order+1,) + W + V + C + (N_i,)`` per mode.
+        """
+        return probing.tv_probe_derivatives(ww, pp, self.variations, self.frame, order, chunk_size)
+
+    @staticmethod
+    def probe_transpose(
+        r: Any, ww: Any, frame: Any, sum_over_probes: bool = False, chunk_size: int | str | None = "auto"
+    ) -> "T3Tangent":
+        """The transpose of `probe`: residuals ``W + V + C + (N_i,)`` to a tangent in `frame`."""
+        r = tuple(x[None] for x in validate.as_train("r", r, 1))
+        return T3Tangent.probe_derivatives_transpose(r, ww, None, frame, 0, sum_over_probes, chunk_size)
+
+    @staticmethod
+    def probe_derivatives_transpose(
+        r: Any,
+        ww: Any,
+        pp: Any,
+        frame: Any,
+        order: int,
+        sum_over_probes: bool = False,
+        chunk_size: int | str | None = "auto",
+    ) -> "T3Tangent":
+        """The transpose of `probe_derivatives`, streamed over the probes; see `t3k.tv_probe_derivatives_transpose`.
+
+        Args:
+          r: residual jets, one array ``(order+1,) + W + V + C + (N_i,)`` per mode.
+          ww: probe vectors, one array ``W + (N_i,)`` per mode.
+          pp: directions, of the same shapes.
+          frame: `T3Frame` or ``(up, down, left, right)``.
+          order: the highest derivative.
+          sum_over_probes: sum over W (J^T r, the gradient of a fit), or keep W in front of the tangent stack.
+          chunk_size: probes at a time, None for all at once, or ``"auto"``; bounds the memory of the whole pipeline.
+
+        Returns:
+          A tangent in `frame`. It is the bare transpose: `MANIFOLD.project` makes the Riemannian gradient of it.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, t3k
+          >>> x = t3k.TuckerTensorTrain.randn(jax.random.key(0), (4, 5), (2, 2), (1, 2, 1))
+          >>> ww = (jnp.ones((3, 4)), jnp.ones((3, 5)))
+          >>> r = (jnp.ones((2, 3, 4)), jnp.ones((2, 3, 5)))
+          >>> t3k.T3Tangent.probe_derivatives_transpose(r, ww, ww, x.frame(), 1).stack_shape
+          (3,)
+        """
+        frame = as_frame(frame)
+        gradient = probing.tv_probe_derivatives_transpose(r, ww, pp, frame, order, sum_over_probes, chunk_size)
+        return T3Tangent(frame, T3Variations(*gradient))

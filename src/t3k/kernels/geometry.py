@@ -1,0 +1,51 @@
+"""The two geometries that a T3 is fitted in, as values that hash and compare alike.
+
+A geometry answers: what is the frame at a point, what makes a gradient of a bare transpose, where does a tangent
+lead. `Manifold` is the set of tensors of fixed ranks with the Hilbert-Schmidt metric: an orthogonal frame, the
+orthogonal gauge projection, retraction by truncation of X + v. `Corewise` is the space of cores themselves with the
+Euclidean metric: the frame (U, G, G, G), no gauge, and addition.
+"""
+
+from dataclasses import dataclass
+
+from t3k.kernels.frames import corewise_frame, orthogonal_frame
+from t3k.kernels.gauge import orthogonal_gauge
+from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.types import Cores, Frame, T3Cores, Variations
+
+__all__ = ["Corewise", "Manifold"]
+
+
+@dataclass(frozen=True)
+class Manifold:
+    """Tensors of fixed ranks with the Hilbert-Schmidt metric."""
+
+    def frame(self, x: T3Cores) -> tuple[Frame, Cores]:
+        """The orthogonal frame at x, and the Tucker cores ``(m, o)`` that make x of it at each mode in turn."""
+        return orthogonal_frame(x)
+
+    def project(self, frame: Frame, gradient: Variations) -> Variations:
+        """The Riemannian gradient of a bare transpose."""
+        return orthogonal_gauge(frame, gradient)
+
+    def retract(self, frame: Frame, v: Variations) -> T3Cores:
+        """The point that v leads to, of the frame's ranks."""
+        return retract(frame, v)
+
+
+@dataclass(frozen=True)
+class Corewise:
+    """Cores with the Euclidean metric."""
+
+    def frame(self, x: T3Cores) -> tuple[Frame, Cores]:
+        """The frame (U, G, G, G), and U."""
+        return corewise_frame(x)
+
+    def project(self, frame: Frame, gradient: Variations) -> Variations:
+        """The gradient itself."""
+        del frame
+        return gradient
+
+    def retract(self, frame: Frame, v: Variations) -> T3Cores:
+        """``(U + V, G + H)``."""
+        return retract_corewise(T3Cores(frame.up, frame.left), v)
