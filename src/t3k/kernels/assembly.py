@@ -11,12 +11,10 @@ does not depend on the chunk to the last bit.
 import math
 from typing import Any
 
-import numpy as np
-
+from t3k.kernels.checks import bind, check_trains
 from t3k.kernels.chunking import check_chunk_size, chunk_reduce
-from t3k.kernels.edge_jets import split_jets
 from t3k.kernels.edge_steps import core_gradient, core_gradients_kept, lifted_tau_tilde
-from t3k.kernels.jets import multiply
+from t3k.kernels.jets import from_derivatives, multiply
 from t3k.kernels.probe_blocks import matmul_probes
 from t3k.kernels.reducers import add, concat
 from t3k.kernels.types import Array, Cores, as_tuple, like_train
@@ -70,31 +68,45 @@ def assemble_tt_variation_jets(
     Raises:
       ValueError, TypeError: for a bad `chunk_size`.
     """
-    chunk_size = check_chunk_size(chunk_size)
-    order, kept = np.shape(trs)[0] - 1, not sum_over_probes
-    trains = sigma_tildes, tau_tildes, deta_tildes, xi_jets, mu_jets, nu_jets
-    shapes = [(mu.shape[-1], xi.shape[-1], nu.shape[-1]) for mu, xi, nu in zip(mu_jets, xi_jets, nu_jets, strict=True)]
-    probes = as_tuple(mu_jets)[0].shape[1 : 1 + n_probe]
+    check_chunk_size(chunk_size)
+    tildes = {"sigma_tildes": (sigma_tildes, "tWb"), "tau_tildes": (tau_tildes, "tWa")}
+    jets = {"deta_tildes": (deta_tildes, "tWk"), "xi_jets": (xi_jets, "sWk")}
+    dims = bind({"W": n_probe}, "trs", trs, "ttt")
+    check_trains(dims, **tildes, **jets, mu_jets=(mu_jets, "tWa"), nu_jets=(nu_jets, "tWb"))
+
+    trains = tuple(map(as_tuple, (sigma_tildes, tau_tildes, deta_tildes, xi_jets, mu_jets, nu_jets)))
+    probes, kept = trains[4][0].shape[1 : 1 + n_probe], not sum_over_probes
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
-        sigma_t, tau_t, deta_t, xi, mu, nu = xs
-        if not kept:
-            sigma_t, tau_t, deta_t = (tuple(_masked(x, valid) for x in train) for train in (sigma_t, tau_t, deta_t))
-        assemble = core_gradients_kept if kept else core_gradient
-        gradients = []
-        for sigma_t_i, tau_t_i, deta_t_i, xi_i, mu_i, nu_i in zip(
-            *map(split_jets, (sigma_t, tau_t, deta_t, xi, mu, nu)), strict=True
-        ):
-            lifted_mu = multiply(mu_i, xi_i, order + 1, trs)
-            lifted_tau = lifted_tau_tilde(tau_t_i, deta_t_i, xi_i, mu_i, order + 1, trs)
-            gradients.append(assemble(lifted_mu, sigma_t_i, lifted_tau, nu_i))
-        return tuple(gradients)
+        return tuple(_tt(kept, valid, trs, *arrays) for arrays in zip(*xs, strict=True))
 
-    flat = tuple(tuple(_flat_probes(x, n_probe) for x in as_tuple(train)) for train in trains)
+    flat = tuple(tuple(_flat_probes(x, n_probe) for x in train) for train in trains)
     reducer = concat(0) if kept else add
     gradients = chunk_reduce(block, flat, reducer, chunk_size=chunk_size, n_rows=math.prod(probes), axes=1)
-    gradients = tuple(g.reshape(*g.shape[:-2], *shape) for g, shape in zip(gradients, shapes, strict=True))
     return like_train(_unflatten(gradients, probes, kept), mu_jets)
+
+
+def _tt(
+    kept: bool,
+    valid: Array | None,
+    trs: Any,
+    sigma_tilde: Array,
+    tau_tilde: Array,
+    deta_tilde: Array,
+    xi: Array,
+    mu: Array,
+    nu: Array,
+) -> Array:
+    """The TT part of a block at one mode, ``(a, k, b)`` or ``(w, a, k, b)``, from arrays ``(t, w, rank)``."""
+    shape, length = (mu.shape[-1], xi.shape[-1], nu.shape[-1]), mu.shape[0]
+    if not kept:
+        sigma_tilde, tau_tilde, deta_tilde = (_masked(x, valid) for x in (sigma_tilde, tau_tilde, deta_tilde))
+    arrays = sigma_tilde, tau_tilde, deta_tilde, xi, mu, nu
+    sigma_jet, tau_jet, deta_jet, xi_jet, mu_jet, nu_jet = map(from_derivatives, arrays)
+    lifted_mu = multiply(mu_jet, xi_jet, length, trs)
+    lifted_tau = lifted_tau_tilde(tau_jet, deta_jet, xi_jet, mu_jet, length, trs)
+    gradient = (core_gradients_kept if kept else core_gradient)(lifted_mu, sigma_jet, lifted_tau, nu_jet)
+    return gradient.reshape(*gradient.shape[:-2], *shape)
 
 
 def assemble_tucker_variation_jets(
@@ -125,23 +137,23 @@ def assemble_tucker_variation_jets(
     Raises:
       ValueError, TypeError: for a bad `chunk_size`.
     """
-    chunk_size = check_chunk_size(chunk_size)
-    kept = not sum_over_probes
-    probes = as_tuple(eta_jets)[0].shape[1 : 1 + n_probe]
+    check_chunk_size(chunk_size)
+    jets = {"ztildes": (ztildes, "tWo"), "dxi_tildes": (dxi_tildes, "tWm"), "eta_jets": (eta_jets, "tWm")}
+    check_trains({"W": n_probe}, **jets, ww=(ww, "Wo"), pp=(pp, "Wo"))
+    probes, kept = as_tuple(eta_jets)[0].shape[1 : 1 + n_probe], not sum_over_probes
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         return tuple(_tucker(kept, valid, *arrays) for arrays in zip(*xs, strict=True))
 
-    jets = (tuple(_flat_probes(x, n_probe) for x in as_tuple(train)) for train in (ztildes, dxi_tildes, eta_jets))
-    vectors = (tuple(_flat_probes(x, n_probe, lead=0) for x in as_tuple(train)) for train in (ww, pp))
+    trains = [tuple(_flat_probes(x, n_probe) for x in as_tuple(train)) for train in (ztildes, dxi_tildes, eta_jets)]
+    trains += [tuple(_flat_probes(x, n_probe, lead=0) for x in as_tuple(train)) for train in (ww, pp)]
     reducer = concat(0) if kept else add
-    gradients = chunk_reduce(
-        block, (*jets, *vectors), reducer, chunk_size=chunk_size, n_rows=math.prod(probes), axes=-2
-    )
+    gradients = chunk_reduce(block, tuple(trains), reducer, chunk_size=chunk_size, n_rows=math.prod(probes), axes=-2)
     return like_train(_unflatten(gradients, probes, kept), eta_jets)
 
 
 def _tucker(kept: bool, valid: Array | None, z: Array, dxi_tilde: Array, eta: Array, w: Array, p: Array) -> Array:
+    """The Tucker part of a block at one mode, ``(m, o)`` or ``(w, m, o)``."""
     if not kept:
         dxi_tilde, eta = _masked(dxi_tilde, valid), _masked(eta, valid)
     pairs = [*zip(dxi_tilde[:2], (w, p), strict=False), *zip(eta, z, strict=True)]
