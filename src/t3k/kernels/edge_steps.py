@@ -27,9 +27,9 @@ from t3k.kernels.types import Array, Jet
 __all__ = [
     "core_gradient",
     "core_gradients_kept",
-    "dxi_tilde_jet",
-    "lifted_tau_tilde",
+    "lifted_dxi_tilde",
     "lifted_sigma_tilde",
+    "lifted_tau_tilde",
     "push_sigma",
     "push_tau",
     "deta_jet",
@@ -97,10 +97,9 @@ def lifted_sigma_tilde(sigma_tilde: Jet, pulled: Jet, xi: Jet, nu: Jet, length: 
     return add_jets(correlate(sigma_tilde, xi, length, trs, swap=True), correlate(pulled, nu, length, trs))
 
 
-def dxi_tilde_jet(down: Array, tau_tilde: Jet, sigma_tilde: Jet, mu: Jet, nu: Jet, length: int, trs: Any = None) -> Jet:
-    """``dxi~ = O(tau~ . nu + sigma~ . mu)`` with O as `to_mode` matrix; w + s p needs orders 0 and 1 only."""
-    lifted = add_jets(correlate(tau_tilde, nu, length, trs), correlate(sigma_tilde, mu, length, trs, swap=True))
-    return transform(down, lifted)
+def lifted_dxi_tilde(tau_tilde: Jet, sigma_tilde: Jet, mu: Jet, nu: Jet, length: int, trs: Any = None) -> Jet:
+    """``tau~ . nu + sigma~ . mu``, lifted to ``(a b, w)``: O makes dxi~ of it. w + s p needs orders 0 and 1 only."""
+    return add_jets(correlate(tau_tilde, nu, length, trs), correlate(sigma_tilde, mu, length, trs, swap=True))
 
 
 def _pairs(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) -> list[tuple[Array, Array]]:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
-from t3k.kernels.chunking import chunk_reduce
+from t3k.kernels.chunking import LANE, chunk_reduce
 from t3k.kernels.probe_blocks import (
     GradientBlock,
     gauss_newton_block,
@@ -41,18 +40,10 @@ class Probes(NamedTuple):
     rows: Array | None = None
 
 
+#: What the lifted jets of one core may take before a chunk is cut shorter than asked for.
+LIFTED_BYTES = 64 * 2**20
 #: The axis of the probes in ``ww (w, o)`` and ``zz (t, w, o)``, whether they are tuples or stacked.
 PROBE_AXIS = -2
-
-
-def _check_point(point: Cores, frame: Frame) -> None:
-    check_frame(*frame)
-    check_trains({}, up=(frame[0], "ko"), down=(frame[1], "amb"), point=(point, "mo"))
-
-
-def _check_measurements(probes: Probes, frame: Frame, order: int, **zz: Cores) -> None:
-    check_probes(order, probes.ww, probes.pp, frame[0], **zz)
-    check_weights(order, probes.ww, probes.weights, probes.rows)
 
 
 def _n_probes(ww: Cores) -> int:
@@ -76,8 +67,23 @@ def _variations(gradient: GradientBlock, frame: Frame) -> Variations:
     return Variations(like_train(gradient.tucker, up), like_train(tt, left))
 
 
-def _stream(block: Any, xs: Any, reducers: Any, chunk_size: int | None, ww: Cores, axes: Any) -> Any:
-    return chunk_reduce(block, xs, reducers, chunk_size=chunk_size, n_rows=_n_probes(ww), axes=axes)
+def _rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None:
+    """At most `chunk_size`, and no more than keep the lifted jets of a core within `LIFTED_BYTES`.
+
+    Beyond that, more rows make nothing faster: the matrix products are large enough and the cache is left behind.
+    """
+    if chunk_size is None:
+        return None
+    sizes = [
+        (L.shape[0], L.shape[1], R.shape[2]) for L, R in zip(as_tuple(frame.left), as_tuple(frame.right), strict=True)
+    ]
+    largest = max(max(a * k, k * b, a * b) for a, k, b in sizes)
+    row_bytes = (5 * (order + 1) + 2) * largest * frame.up[0].dtype.itemsize
+    return min(chunk_size, max(LANE, LIFTED_BYTES // row_bytes // LANE * LANE))
+
+
+def _stream(block: Any, xs: Any, reducers: Any, rows: int | None, ww: Cores, axes: Any) -> Any:
+    return chunk_reduce(block, xs, reducers, chunk_size=rows, n_rows=_n_probes(ww), axes=axes)
 
 
 def probe_jacobian(
@@ -96,16 +102,13 @@ def probe_jacobian(
     Returns:
       One array ``(t, w, o)`` per mode, in the layout of `ww`.
     """
-    check_variations(*variations, frame)
-    check_probes(order, ww, pp, frame[0])
     cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        ww, pp = xs
-        return jacobian_block(cores, tangents, ww, pp, order)
+        return jacobian_block(cores, tangents, *xs, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), chunk_size, ww, PROBE_AXIS)
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
 
 
@@ -117,16 +120,13 @@ def point_probes(
     For a T3 itself that is ``point = U`` in the corewise frame (U, G, G, G); arguments and result as in
     `probe_jacobian`.
     """
-    _check_point(point, frame)
-    check_probes(order, ww, pp, frame[0])
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        ww, pp = xs
-        return point_block(cores, point, ww, pp, order)
+        return point_block(cores, point, *xs, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), chunk_size, ww, PROBE_AXIS)
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
 
 
@@ -156,17 +156,16 @@ def probe_transpose(
     Returns:
       Variations with dU ``(m, o)`` and dG ``(a, k, b)``; with a leading w where probes are kept apart.
     """
-    check_frame(*frame)
-    check_probes(order, ww, pp, frame[0], ztildes=ztildes)
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
-        ww, pp, zz = xs
-        return transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes)
+        return transpose_block(cores, *xs, order, rows, kept=not sum_over_probes)
 
     reduction = reducer if sum_over_probes else concat(0)
-    return _variations(_stream(block, (ww, pp, ztildes), reduction, chunk_size, ww, PROBE_AXIS), frame)
+    return _variations(
+        _stream(block, (ww, pp, ztildes), reduction, _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS), frame
+    )
 
 
 def gauss_newton_product(
@@ -188,8 +187,6 @@ def gauss_newton_product(
       chunk_size: probes at a time (static); None takes all.
       reducer: how chunks are summed.
     """
-    check_variations(*variations, frame)
-    _check_measurements(probes, frame, order)
     cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
@@ -198,7 +195,7 @@ def gauss_newton_product(
         return gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
-    return _variations(_stream(block, xs, reducer, chunk_size, probes.ww, axes), frame)
+    return _variations(_stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes), frame)
 
 
 def misfit(
@@ -227,8 +224,6 @@ def misfit(
     Returns:
       The value, and ``J^T (weights (z - data))`` as variations.
     """
-    _check_point(point, frame)
-    _check_measurements(probes, frame, order, data=data)
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
@@ -237,5 +232,5 @@ def misfit(
         return residual_block(cores, point, ww, pp, measured, order, probes.weights, rows, gradient=gradient)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
-    value, variations = _stream(block, xs, reducer, chunk_size, probes.ww, axes)
+    value, variations = _stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes)
     return value, _variations(variations, frame) if gradient else None

@@ -14,7 +14,7 @@ from t3k.kernels.edge_steps import (
     core_gradient,
     core_gradients_kept,
     deta_jet,
-    dxi_tilde_jet,
+    lifted_dxi_tilde,
     lifted_sigma_tilde,
     lifted_tau_tilde,
     push_sigma,
@@ -147,7 +147,7 @@ def _adjoint_from_left(order: int, kept: bool, carry: tuple[Jet | None, Jet], it
     lifted_mu = multiply(mu, item.xi, order + 1)
     lifted_tau = lifted_tau_tilde(tau_tilde, item.pulled, item.xi, mu, len(nu))
     core = (core_gradients_kept if kept else core_gradient)(lifted_mu, sigma_tilde, lifted_tau, nu)
-    dxi_tilde = dxi_tilde_jet(item.core.down, tau_tilde, sigma_tilde, mu, nu, len(item.xi))
+    dxi_tilde = transform(item.core.down, lifted_dxi_tilde(tau_tilde, sigma_tilde, mu, nu, len(item.xi)))
     eta = () if item.mu else transform(item.core.down, multiply(mu, nu, order + 1))
     following = None if item.mu else transform(item.core.left, lifted_mu)
     return (following, transform(item.core.left, lifted_tau)), GradientParts(core, dxi_tilde, eta)
