@@ -92,7 +92,7 @@ def compute_dxi_tilde_jets(
     order = order_of(trs)
     jets = zip(*map(split_jets, (tau_tildes, sigma_tildes, mu_jets, nu_jets)), strict=True)
     tildes = tuple(
-        steps.dxi_tilde_jet(steps.to_mode(core), tau_tilde, sigma_tilde, mu, nu, order + 1, trs)
+        transform(steps.to_mode(core), steps.lifted_dxi_tilde(tau_tilde, sigma_tilde, mu, nu, order + 1, trs))
         for core, (tau_tilde, sigma_tilde, mu, nu) in zip(as_tuple(down_tt_cores), jets, strict=True)
     )
     return join_jets(tildes, order, mu_jets)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
 from t3k.kernels.chunking import LANE, chunk_reduce
 from t3k.kernels.probe_blocks import (
     GradientBlock,
@@ -44,6 +45,16 @@ class Probes(NamedTuple):
 LIFTED_BYTES = 64 * 2**20
 #: The axis of the probes in ``ww (w, o)`` and ``zz (t, w, o)``, whether they are tuples or stacked.
 PROBE_AXIS = -2
+
+
+def _check_point(point: Cores, frame: Frame) -> None:
+    check_frame(*frame)
+    check_trains({}, up=(frame[0], "ko"), down=(frame[1], "amb"), point=(point, "mo"))
+
+
+def _check_measurements(probes: Probes, frame: Frame, order: int, **zz: Cores) -> None:
+    check_probes(order, probes.ww, probes.pp, frame[0], **zz)
+    check_weights(order, probes.ww, probes.weights, probes.rows)
 
 
 def _n_probes(ww: Cores) -> int:
@@ -102,11 +113,14 @@ def probe_jacobian(
     Returns:
       One array ``(t, w, o)`` per mode, in the layout of `ww`.
     """
+    check_variations(*variations, frame)
+    check_probes(order, ww, pp, frame[0])
     cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        return jacobian_block(cores, tangents, *xs, order)
+        ww, pp = xs
+        return jacobian_block(cores, tangents, ww, pp, order)
 
     zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
@@ -120,11 +134,14 @@ def point_probes(
     For a T3 itself that is ``point = U`` in the corewise frame (U, G, G, G); arguments and result as in
     `probe_jacobian`.
     """
+    _check_point(point, frame)
+    check_probes(order, ww, pp, frame[0])
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        return point_block(cores, point, *xs, order)
+        ww, pp = xs
+        return point_block(cores, point, ww, pp, order)
 
     zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
@@ -156,11 +173,14 @@ def probe_transpose(
     Returns:
       Variations with dU ``(m, o)`` and dG ``(a, k, b)``; with a leading w where probes are kept apart.
     """
+    check_frame(*frame)
+    check_probes(order, ww, pp, frame[0], ztildes=ztildes)
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
-        return transpose_block(cores, *xs, order, rows, kept=not sum_over_probes)
+        ww, pp, zz = xs
+        return transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes)
 
     reduction = reducer if sum_over_probes else concat(0)
     return _variations(
@@ -187,6 +207,8 @@ def gauss_newton_product(
       chunk_size: probes at a time (static); None takes all.
       reducer: how chunks are summed.
     """
+    check_variations(*variations, frame)
+    _check_measurements(probes, frame, order)
     cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
@@ -224,6 +246,8 @@ def misfit(
     Returns:
       The value, and ``J^T (weights (z - data))`` as variations.
     """
+    _check_point(point, frame)
+    _check_measurements(probes, frame, order, data=data)
     cores = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
