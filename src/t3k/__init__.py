@@ -3,6 +3,8 @@
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
+from t3k.api.kinds import probe_derivatives_kind, probe_kind
+from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
@@ -17,6 +19,9 @@ __all__ = [
     "estimate_chunk_size",
     "max_chunk_size_within",
     "memory_report",
+    "newton_cg",
+    "probe_derivatives_kind",
+    "probe_kind",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

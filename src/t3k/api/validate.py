@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.types import Array, Cores
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "as_tolerance",
     "as_train",
     "cast_train",
+    "check_chunk_size",
     "common_dtype",
     "is_concrete",
     "require_cores",
