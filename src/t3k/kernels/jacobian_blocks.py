@@ -59,8 +59,7 @@ def one_hot(numbers: Array, valid: Array | None, likes: Sequence[Array]) -> list
 class place:  # noqa: N801 - a reducer, like `t3k.kernels.reducers.concat`
     """Writes every block into arrays for several leaves, `lengths` long along `axis`, which follow one another.
 
-    A block may lie in one leaf or reach over several; whether it does is decided in the loop, and a leaf that it does
-    not touch costs nothing.
+    A block may lie in one leaf or reach over several. With one leaf the block is written as it is.
     """
 
     axis: int
@@ -90,31 +89,19 @@ class place:  # noqa: N801 - a reducer, like `t3k.kernels.reducers.concat`
 
 
 def _write(leaf: Array, block: Array, start: Array, axis: int) -> Array:
-    """`leaf` with the part of `block` that falls into it, when the block begins at `start` (which may be outside)."""
+    """`leaf` with the part of `block` that falls into it, when the block begins at `start` (which may be outside).
+
+    A window of the leaf is read, changed where the block reaches and written back. Deciding in a `lax.cond` whether
+    there is anything to write would be less work, but XLA copies the whole leaf in every step then.
+    """
     length, width = leaf.shape[axis], block.shape[axis]
-    if length == 0:
-        return leaf
     window = min(length, width)
-
-    def inside(leaf: Array, block: Array) -> Array:
-        return jax.lax.dynamic_update_slice_in_dim(leaf, block, start, axis)
-
-    def across(leaf: Array, block: Array) -> Array:
-        first = jnp.clip(start, 0, length - window)
-        wanted = first - start + jnp.arange(window, dtype=start.dtype)
-        rows = jnp.take(block, jnp.clip(wanted, 0, width - 1), axis=axis)
-        shape = [window if a == axis else 1 for a in range(block.ndim)]
-        fits = jnp.broadcast_to(jnp.reshape((wanted >= 0) & (wanted < width), shape), rows.shape)
-        old = jax.lax.dynamic_slice_in_dim(leaf, first, window, axis)
-        return jax.lax.dynamic_update_slice_in_dim(leaf, jnp.where(fits, rows, old), first, axis)
-
-    def outside(leaf: Array, block: Array) -> Array:
-        del block
+    if window == 0:
         return leaf
-
-    touched = (start < length) & (start > -width)
-    if width > length:
-        return jax.lax.cond(touched, across, outside, leaf, block)
-    whole = (start >= 0) & (start <= length - width)
-    case = jnp.where(touched, jnp.where(whole, 2, 1), 0).astype(jnp.int32)
-    return jax.lax.switch(case, [outside, across, inside], leaf, block)
+    first = jnp.clip(start, 0, length - window)
+    wanted = first - start + jnp.arange(window, dtype=start.dtype)
+    rows = jnp.take(block, jnp.clip(wanted, 0, width - 1), axis=axis)
+    shape = [window if a == axis else 1 for a in range(block.ndim)]
+    fits = jnp.broadcast_to(jnp.reshape((wanted >= 0) & (wanted < width), shape), rows.shape)
+    old = jax.lax.dynamic_slice_in_dim(leaf, first, window, axis)
+    return jax.lax.dynamic_update_slice_in_dim(leaf, jnp.where(fits, rows, old), first, axis)

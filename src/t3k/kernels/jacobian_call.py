@@ -13,11 +13,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from t3k.kernels.compiled import program_of
 from t3k.kernels.jacobian_blocks import sizes
-from t3k.kernels.jacobian_plan import make_plan, plan_mode, result_of, with_seed
+from t3k.kernels.jacobian_plan import Plan, make_plan, plan_mode, result_of, with_seed
 from t3k.kernels.jacobian_problem import (
     Problem,
     Request,
@@ -31,7 +30,7 @@ from t3k.kernels.jacobian_sweep import Sweep, differentiate
 from t3k.kernels.jacobian_trees import assemble
 from t3k.kernels.types import Array
 
-__all__ = ["Derivative", "Static", "split_arguments"]
+__all__ = ["Derivative", "Static", "plan_traced", "seed_leaves", "split_arguments"]
 
 _NEEDS_VALUES = (
     jax.errors.ConcretizationTypeError,
@@ -89,7 +88,7 @@ def _as_tuple(argnums: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _is_static(leaf: Any, level: int) -> bool:
-    if isinstance(leaf, jax.Array | np.ndarray | np.generic):
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         return False
     return level >= 1 or not isinstance(leaf, float | complex)
 
@@ -199,14 +198,21 @@ def _evaluate(problem: Problem, request: Request, seed: Any) -> tuple[Problem, S
         seeds = seed_leaves(problem, request, mode, seed)
         plan = make_plan(problem, request, mode, seeds)
     else:
-        mode = "rev" if request.product == "jtr" else plan_mode(request, problem.xs, problem.ys)
-        check_outputs(request, mode, problem.ys)
-        seeds = seed_leaves(problem, request, mode, seed)
-        plan = make_plan(problem, request, mode, seeds)
+        seeds, plan = plan_traced(problem, request, seed)
+        mode = plan.mode
         sweep = differentiate(problem, problem.consts, problem.primals, mode, plan.linearize)
     sweep = with_seed(sweep, seeds)
     _check_product(request, problem, sweep)
     return problem, sweep, mode, result_of(sweep, request, mode, plan.chunk)
+
+
+def plan_traced(problem: Problem, request: Request, seed: Any) -> tuple[list[Array] | None, Plan]:
+    """The seed's leaves and the plan for a problem that has been traced, after checking its outputs."""
+    assert problem.ys is not None
+    mode = "rev" if request.product == "jtr" else plan_mode(request, problem.xs, problem.ys)
+    check_outputs(request, mode, problem.ys)
+    seeds = seed_leaves(problem, request, mode, seed)
+    return seeds, make_plan(problem, request, mode, seeds)
 
 
 def _check_product(request: Request, problem: Problem, sweep: Sweep) -> None:

@@ -185,6 +185,6 @@ def intermediate_bytes(jaxpr: Jaxpr) -> int:
     for eqn in jaxpr.eqns:
         inner = sum(intermediate_bytes(getattr(sub, "jaxpr", sub)) for sub in jaxprs_in_params(eqn.params))
         total += inner * int(eqn.params.get("length", 1) or 1)
-        kinds = [v.aval for v in eqn.outvars if hasattr(v.aval, "dtype")]
+        kinds: list[Any] = [v.aval for v in eqn.outvars if hasattr(v.aval, "dtype")]
         total += sum(k.size * k.dtype.itemsize for k in kinds if is_active(k))
     return total

@@ -26,7 +26,8 @@ def jacobian_blocks(sweep: Sweep, mode: str, chunk: int | None) -> list[list[Arr
 
     def flatten(blocks: list[Array], numbers: Array) -> list[Array]:
         c = numbers.shape[0]
-        return [jnp.reshape(b, (_size(out), c) if forward else (c, _size(out))) for b, out in zip(blocks, sweep.outs)]
+        shapes = [(n, c) if forward else (c, n) for n in sizes(sweep.outs)]
+        return [jnp.reshape(block, shape) for block, shape in zip(blocks, shapes, strict=True)]
 
     placed = sweep.reduce(flatten, place(axis, sizes(sweep.ins)), chunk, out_axis=axis)
     if forward:
