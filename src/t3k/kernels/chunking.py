@@ -7,6 +7,7 @@ trace, one compilation and no padded copy of the inputs. Rows that an earlier bl
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -110,24 +111,29 @@ def chunk_reduce(
     leaf_axes = _leaf_axes(axes, xs)
     partial_last = n_rows % size != 0
 
+    # Reverse mode keeps what enters a checkpoint, so the rows are taken inside it: copies of all blocks would be kept.
+    @partial(jax.checkpoint, prevent_cse=False)
     def block(step: Array) -> tuple[Array, Any]:
         start = jnp.minimum(step * size, n_rows - size)
         valid = start + jnp.arange(size, dtype=start.dtype) >= step * size if partial_last else None
         rows = jax.tree.unflatten(structure, _take_rows(leaves, leaf_axes, start, size))
-        return start, jax.checkpoint(fun, prevent_cse=False)(rows, valid)
+        return start, fun(rows, valid)
 
     n_steps = math.ceil(n_rows / size)
     shapes = jax.eval_shape(lambda: block(jnp.int32(0))[1])
     blocks, out_structure = jax.tree.flatten(shapes)
     per_leaf = jax.tree.leaves(jax.tree.broadcast(reducers, shapes))
 
-    def body(states: list[Any], step: Array) -> tuple[list[Any], None]:
+    def body(carry: tuple[Array, list[Any]], _: None) -> tuple[tuple[Array, list[Any]], None]:
+        step, states = carry
         start, outputs = block(step)
         columns = zip(per_leaf, states, jax.tree.leaves(outputs), strict=True)
-        return [reducer.combine(state, output, start) for reducer, state, output in columns], None
+        states = [reducer.combine(state, output, start) for reducer, state, output in columns]
+        return (step + 1, states), None
 
     states = [reducer.init(shape, n_rows) for reducer, shape in zip(per_leaf, blocks, strict=True)]
-    states, _ = jax.lax.scan(body, states, jnp.arange(n_steps, dtype=jnp.int32))
+    # The step is carried: as an input of the scan it would be an array as long as there are chunks.
+    (_, states), _ = jax.lax.scan(body, (jnp.int32(0), states), length=n_steps)
     results = [reducer.finish(state) for reducer, state in zip(per_leaf, states, strict=True)]
     return jax.tree.unflatten(out_structure, results)
 
