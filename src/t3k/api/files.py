@@ -51,7 +51,8 @@ def load(path: Any) -> T3Cores:
       FileNotFoundError: if there is none.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because numpy leaves the file open where it finds that it is no archive.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             stored = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise

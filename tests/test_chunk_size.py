@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t3k
+from t3k.api import chunk_size
+from t3k.kernels.probe_maps import probe_transpose
+
+PROBLEM = ((20, 21, 22, 20), (6, 6, 6, 6), (1, 6, 6, 6, 1), 2, 2000)
+
+
+def scratch(chunk):
+    """What XLA reserves for the transpose that this problem compiles to."""
+    shape, n, r, order, n_probes = PROBLEM
+    problem = chunk_size.ProblemShape(shape, n, r, order, n_probes, 1, jnp.dtype("float64"))
+    frame, _, ww, zz = problem.arrays(n_probes)
+
+    def run(zz, ww, frame):
+        return probe_transpose(zz, ww, ww, frame, order, sum_over_probes=True, chunk_size=chunk)
+
+    return jax.jit(run).lower(zz, ww, frame).compile().memory_analysis().temp_size_in_bytes
+
+
+def test_a_budget_is_kept_and_used():
+    budget = 4 * 2**20
+    chunk = t3k.max_chunk_size_within(*PROBLEM, budget)
+    assert 32 < chunk < PROBLEM[-1]
+    assert 0.7 * budget < scratch(chunk) <= 1.05 * budget
+
+
+def test_a_balanced_chunk_takes_no_more_than_what_is_resident():
+    report = t3k.memory_report(*PROBLEM, chunk_size=t3k.estimate_chunk_size(*PROBLEM))
+    assert report.scratch <= 1.05 * (report.inputs + report.output)
+    assert report.total == report.inputs + report.output + report.scratch
+
+
+def test_the_report_predicts_what_the_program_takes():
+    report = t3k.memory_report(*PROBLEM, chunk_size=64)
+    assert abs(report.scratch - scratch(64)) <= 0.1 * scratch(64)
+    assert "scratch at chunk 64" in str(report)
+
+
+def test_shards_tangents_and_points_scale_it():
+    alone = t3k.memory_report(*PROBLEM, chunk_size=64)
+    shared = t3k.memory_report(*PROBLEM, chunk_size=64, n_shards=2)
+    stacked = t3k.memory_report(*PROBLEM, chunk_size=64, n_tangent=3, stack_shape=(2,))
+    assert shared.inputs < 0.6 * alone.inputs
+    assert stacked.scratch_per_probe == pytest.approx(6 * alone.scratch_per_probe, rel=0.01)
+
+
+def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("compiled a kernel to choose a chunk")
+
+    monkeypatch.setattr(chunk_size, "scratch_bytes", refuse)
+    problem = chunk_size.ProblemShape((10, 10), (2, 2), (1, 2, 1), 1, 1000, 1, jnp.dtype("float32"))
+    assert chunk_size.auto_chunk(problem) == chunk_size.FAST_CHUNK
+    assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
+    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == chunk_size.LANE
+
+
+def test_auto_works_under_jit():
+    frame = t3k.TuckerTensorTrain.randn(jax.random.key(0), (4, 5), (2, 2), (1, 2, 1)).frame()
+    ww = (np.ones((3, 4)), np.ones((3, 5)))
+    zz = (jnp.ones((1, 3, 4)), jnp.ones((1, 3, 5)))
+    jax.jit(lambda f: t3k.tv_probe_derivatives_transpose(zz, ww, None, f, 0, True, chunk_size="auto"))(frame)
+
+
+def test_impossible_budgets_and_bad_shapes_are_refused():
+    with pytest.raises(ValueError, match="target_bytes must be at least .* the scratch of one probe"):
+        t3k.max_chunk_size_within(*PROBLEM, 100)
+    with pytest.raises(ValueError, match="tt_ranks must have 5 entries"):
+        t3k.estimate_chunk_size((20, 21, 22, 20), (6, 6, 6, 6), (1, 6, 6, 1), 2, 2000)
+    with pytest.raises(ValueError, match="n_probes must be ints >= 1"):
+        t3k.estimate_chunk_size((20, 21), (6, 6), (1, 6, 1), 2, 0)

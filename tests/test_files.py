@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+import t3k
+from t3k.api import files
+from tests.api_problems import assert_trees_close, stacked, tensor
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_what_is_saved_is_loaded_to_the_bit(tmp_path, dtype):
+    x = tensor(dtype=np.dtype(dtype) if dtype != "bfloat16" else "bfloat16")
+    x.save(tmp_path / "x.npz")
+    same = t3k.TuckerTensorTrain.load(tmp_path / "x.npz")
+    assert same.dtype == x.dtype
+    assert all(np.array_equal(a, b) for a, b in zip(same.tt_cores, x.tt_cores, strict=True))
+
+
+def test_a_stack_is_saved_as_one(tmp_path):
+    stacked(2).save(tmp_path / "x.npz")
+    assert_trees_close(t3k.TuckerTensorTrain.load(tmp_path / "x.npz"), stacked(2), 0)
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "x.npz"
+    tensor(0).save(path)
+
+    def fail(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(files.np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        tensor(1).save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
+    assert_trees_close(t3k.TuckerTensorTrain.load(path), tensor(0), 0)
+
+
+def _rewritten(path, **changes):
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays.update({name: value for name, value in changes.items() if value is not None})
+    for name in [name for name, value in changes.items() if value is None]:
+        del arrays[name]
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": np.asarray("something else")},
+        {"version": np.asarray(99)},
+        {"tt_1": None},
+        {"tt_1": np.ones((3, 3, 2))},
+        {"tt_1": np.ones((2, 3, 2), np.float32)},
+        {"extra": np.ones(3)},
+        {"d": np.asarray(2)},
+        {"dtype": np.asarray("int64")},
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path, changes):
+    tensor().save(tmp_path / "x.npz")
+    _rewritten(tmp_path / "x.npz", **changes)
+    with pytest.raises(ValueError, match="is no T3 that this version of t3k can read"):
+        t3k.TuckerTensorTrain.load(tmp_path / "x.npz")
+
+
+def test_pickles_and_torn_files_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, format=np.array([{"an": "object"}], dtype=object))
+    with pytest.raises(ValueError, match="damaged or no npz archive without pickle"):
+        t3k.TuckerTensorTrain.load(path)
+    tensor().save(path)
+    whole = path.read_bytes()
+    for end in (0, 1, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match="damaged or no npz"):
+            t3k.TuckerTensorTrain.load(path)
+    with pytest.raises(FileNotFoundError):
+        t3k.TuckerTensorTrain.load(tmp_path / "nothing.npz")
