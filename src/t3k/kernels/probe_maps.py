@@ -68,14 +68,19 @@ def _row_weights(rows: Array | None, valid: Array | None, like: Array) -> Array 
     return valid.astype(like.dtype) if rows is None else jnp.where(valid, rows, 0)
 
 
+def _part_axes(gradient: GradientBlock, frame: Frame) -> GradientBlock:
+    """The gradient with the left bond and the Tucker index of dG apart.
+
+    A block does this itself: to reshape what is concatenated may cost a copy of all of it.
+    """
+    cores = zip(gradient.tt, as_tuple(frame.left), strict=True)
+    tt = tuple(dG.reshape(*dG.shape[:-2], *core.shape[:2], dG.shape[-1]) for dG, core in cores)
+    return GradientBlock(gradient.tucker, tt)
+
+
 def _variations(gradient: GradientBlock, frame: Frame) -> Variations:
-    """The gradient's blocks as variations in the layout of the frame, with the core's axes (and w) apart."""
-    up, _, left, _ = frame
-    tt = tuple(
-        dG.reshape(*dG.shape[:-2], *core.shape[:2], dG.shape[-1])
-        for dG, core in zip(gradient.tt, as_tuple(left), strict=True)
-    )
-    return Variations(like_train(gradient.tucker, up), like_train(tt, left))
+    """The gradient as variations in the layout of the frame."""
+    return Variations(like_train(gradient.tucker, frame.up), like_train(gradient.tt, frame.left))
 
 
 def _rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None:
@@ -180,7 +185,7 @@ def probe_transpose(
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
         ww, pp, zz = xs
-        return transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes)
+        return _part_axes(transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes), frame)
 
     reduction = reducer if sum_over_probes else concat(0)
     return _variations(
@@ -214,7 +219,7 @@ def gauss_newton_product(
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         ww, pp, rows = xs
         rows = _row_weights(rows, valid, cores[0].up)
-        return gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows)
+        return _part_axes(gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows), frame)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
     return _variations(_stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes), frame)
@@ -253,7 +258,8 @@ def misfit(
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
         ww, pp, measured, rows = xs
         rows = _row_weights(rows, valid, cores[0].up)
-        return residual_block(cores, point, ww, pp, measured, order, probes.weights, rows, gradient=gradient)
+        value, blocks = residual_block(cores, point, ww, pp, measured, order, probes.weights, rows, gradient=gradient)
+        return value, None if blocks is None else _part_axes(blocks, frame)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
     value, variations = _stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes)
