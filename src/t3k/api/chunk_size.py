@@ -18,7 +18,14 @@ from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian,
 from t3k.kernels.scratch import LinearScratch, fit_scratch, parse_memory, scratch_bytes
 from t3k.kernels.types import Frame, Variations
 
-__all__ = ["MemoryReport", "ProblemShape", "auto_chunk", "estimate_chunk_size", "max_chunk_size_within", "memory_report"]
+__all__ = [
+    "MemoryReport",
+    "ProblemShape",
+    "auto_chunk",
+    "estimate_chunk_size",
+    "max_chunk_size_within",
+    "memory_report",
+]
 
 #: Below this much scratch nothing is measured: it is less than the compiler itself needs.
 SMALL_BYTES = 64 * 2**20
@@ -40,7 +47,7 @@ class ProblemShape(NamedTuple):
     def arrays(self, n_probes: int) -> tuple[Frame, Variations, Any, Any]:
         """Abstract frame, variations, probe vectors and residual jets for some number of probes."""
 
-        def array(*shape: int) -> jax.ShapeDtypeStruct:
+        def array(*shape: int) -> Any:
             return jax.ShapeDtypeStruct(shape, self.dtype)
 
         bonds = list(zip(self.tt_ranks[:-1], self.tucker_ranks, self.tt_ranks[1:], strict=True))
@@ -248,9 +255,8 @@ def memory_report(
       (96, True)
     """
     problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
-    chunk_size = check_chunk_size(chunk_size, auto=True)
-    chunk_size = auto_chunk(problem) if chunk_size == "auto" else chunk_size
-    chunk = balanced_chunk(problem.n_probes, chunk_size)
+    checked = check_chunk_size(chunk_size, auto=True)
+    chunk = balanced_chunk(problem.n_probes, auto_chunk(problem) if isinstance(checked, str) else checked)
     line = scratch_line(problem, "transpose")
     frame, variations, ww, zz = problem.arrays(problem.n_probes)
     inputs, output = problem.bytes_of(frame, ww, ww, zz), problem.bytes_of(variations)

@@ -27,14 +27,16 @@ def save(path: Any, cores: T3Cores) -> None:
     """
     path = Path(path)
     dtype = jnp.dtype(cores.tucker[0].dtype)
-    arrays = {f"{train}_{i}": np.asarray(core) for train in ("tucker", "tt") for i, core in enumerate(getattr(cores, train))}
+    arrays = {
+        f"{train}_{i}": np.asarray(core) for train in ("tucker", "tt") for i, core in enumerate(getattr(cores, train))
+    }
     if dtype == jnp.bfloat16:
         arrays = {name: array.view(np.uint16) for name, array in arrays.items()}
     header = {"format": FORMAT, "version": VERSION, "d": len(cores.tucker), "dtype": dtype.name}
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{name: np.asarray(value) for name, value in header.items()}, **arrays)
+            np.savez(file, allow_pickle=False, **{**{k: np.asarray(v) for k, v in header.items()}, **arrays})
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -56,7 +58,16 @@ def load(path: Any) -> T3Cores:
             stored = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError, AttributeError) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        AttributeError,
+    ) as error:
         raise ValueError(f"{path} is damaged or no npz archive without pickle: {error}") from error
     try:
         return _cores(stored)

@@ -36,7 +36,10 @@ class T3Frame:
     right: tuple[Array, ...]
 
     def __post_init__(self) -> None:
-        trains = [validate.as_train(name, getattr(self, name), ndim) for name, ndim in zip(self._names(), (2, 3, 3, 3), strict=True)]
+        trains = [
+            validate.as_train(name, getattr(self, name), ndim)
+            for name, ndim in zip(self._names(), (2, 3, 3, 3), strict=True)
+        ]
         validate.require_frame(*trains)
         dtype = validate.common_dtype(*trains)
         for name, train in zip(self._names(), trains, strict=True):

@@ -13,6 +13,7 @@ from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels import geometry as kernels
 from t3k.kernels import variations
+from t3k.kernels.jets import total
 from t3k.kernels.types import Array
 
 __all__ = ["COREWISE", "MANIFOLD", "CorewiseGeometry", "Geometry", "ManifoldGeometry"]
@@ -51,9 +52,7 @@ class Geometry:
         zero = self.zeros(frame)
         leaves, structure = jax.tree.flatten(zero.variations.cores)
         keys = jax.random.split(key, len(leaves))
-        drawn = [
-            jax.random.normal(keys[i], (*stack_shape, *leaf.shape), leaf.dtype) for i, leaf in enumerate(leaves)
-        ]
+        drawn = [jax.random.normal(keys[i], (*stack_shape, *leaf.shape), leaf.dtype) for i, leaf in enumerate(leaves)]
         return self.project(T3Tangent(zero.frame, T3Variations(*jax.tree.unflatten(structure, drawn))))
 
     def project(self, v: T3Tangent) -> T3Tangent:
@@ -64,8 +63,8 @@ class Geometry:
     def inner(self, v: T3Tangent, w: T3Tangent) -> Array:
         """The inner product of two tangents in the same frame, shape V + C."""
         axes = len(v.stack_shape)
-        products = jax.tree.map(lambda x, y: (x * y).sum(axis=tuple(range(axes, x.ndim))), v.variations, w.variations)
-        return sum(jax.tree.leaves(products))
+        pairs = zip(jax.tree.leaves(v.variations), jax.tree.leaves(w.variations), strict=True)
+        return total((x * y).sum(axis=tuple(range(axes, x.ndim))) for x, y in pairs)
 
     def norm(self, v: T3Tangent) -> Array:
         """The norm of a tangent, shape V + C."""

@@ -51,7 +51,9 @@ class ProbeDerivatives:
             raise ValueError("sample must hold at least one probe; got none")
         pp = None if pp is None else merge_axes(pp, 0, len(probes))
         data = merge_axes(data, 1, len(probes))
-        chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, ww[0].shape[0], 1, "gauss_newton")
+        chunk = resolve_chunk(
+            self.chunk_size, x.tucker_cores, x.tt_cores, self.order, ww[0].shape[0], 1, "gauss_newton"
+        )
         return ProbeKind(self.order, chunk), Probes(ww, pp, self._squared_weights(x.d, dtype)), data
 
     @staticmethod

@@ -164,22 +164,24 @@ def _iterate(
     stats.message = f"The gradient had not fallen by {tolerance:.1e} when max_iterations was reached."
     for iteration in range(1, max_iterations + 1):
         result = step(x.cores, first)
-        scalars = jax.device_get(result._replace(x=None))
+        scalars = jax.device_get(NewtonStep(T3Cores((), ()), *result[1:]))
         if iteration == 1:
             first = float(scalars.gradient_norm)
             stats.losses.append(float(scalars.loss))
-        verdict = _verdict(scalars, first, tolerance, iteration, jnp.finfo(x0.dtype).eps)
+        verdict = _verdict(scalars, first, tolerance, iteration, float(jnp.finfo(x0.dtype).eps))
         if verdict is not None and not scalars.accepted:
             stats.status, stats.message = verdict
             break
-        x = TuckerTensorTrain(*result.x)
+        x = TuckerTensorTrain(tuple(result.x.tucker), tuple(result.x.tt))
         stats.iterations = iteration
         stats.losses.append(float(scalars.new_loss))
         stats.gradient_norms.append(float(scalars.gradient_norm))
         stats.cg_iterations.append(int(scalars.cg_iterations))
         stats.step_sizes.append(float(scalars.step_size))
         progress.show(iteration, stats)
-        info = FitInfo(iteration, x, stats.losses[-1], stats.gradient_norms[-1], stats.cg_iterations[-1], stats.step_sizes[-1])
+        info = FitInfo(
+            iteration, x, stats.losses[-1], stats.gradient_norms[-1], stats.cg_iterations[-1], stats.step_sizes[-1]
+        )
         if callback is not None and callback(info):
             stats.status, stats.message = "stopped", f"The callback stopped the fit after iteration {iteration}."
             break

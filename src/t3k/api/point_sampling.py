@@ -24,9 +24,9 @@ def resolve_chunk(
     Raises:
       TypeError, ValueError: see `check_chunk_size`.
     """
-    chunk_size = check_chunk_size(chunk_size, auto=True)
-    if chunk_size != "auto" or n_probes == 0:
-        return None if n_probes == 0 else chunk_size  # type: ignore[return-value]
+    checked = check_chunk_size(chunk_size, auto=True)
+    if n_probes == 0 or not isinstance(checked, str):
+        return None if n_probes == 0 or checked is None else int(checked)
     stacked = n_tangent * int(np.prod(up[0].shape[:-2]))
     sizes = tuple(U.shape[-1] for U in up), tuple(U.shape[-2] for U in up)
     bonds = (tt[0].shape[-3], *(G.shape[-1] for G in tt))

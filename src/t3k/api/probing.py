@@ -7,7 +7,7 @@ import jax
 from t3k.api import compiled, validate
 from t3k.api.frame import T3Frame, as_frame, as_variations
 from t3k.api.point_sampling import resolve_chunk
-from t3k.api.stacks import merge_axes, probe_axes, split_axis
+from t3k.api.stacks import merge_axes, probe_axes
 from t3k.kernels.types import Array, Frame, Variations
 
 __all__ = ["tv_probe_derivatives", "tv_probe_derivatives_transpose"]

@@ -12,7 +12,9 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Nothing to close."""
 
     def show(self, iteration: int, stats: Any) -> None:
@@ -44,7 +46,9 @@ class Bar(Progress):
             raise ImportError('verbose="bar" needs tqdm: pip install "t3k[progress]"') from None
         self.bar = tqdm(total=total, desc="newton_cg", unit="step")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Closes the bar where it stands."""
         self.bar.close()
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from t3k.api import compiled, files, point_sampling, validate
@@ -311,7 +310,9 @@ class TuckerTensorTrain:
         """
         return tuple(z[0] for z in point_sampling.probe_derivatives(self.cores, ww, None, 0, chunk_size))
 
-    def probe_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
+    def probe_derivatives(
+        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto"
+    ) -> tuple[Array, ...]:
         """The derivatives of the probes as ``w_i`` moves along ``p_i``, orders 0 to `order`.
 
         Args:

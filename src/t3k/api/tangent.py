@@ -145,7 +145,9 @@ class T3Tangent:
         """The probes of the tangent: one array ``W + V + C + (N_i,)`` per mode, from ``W + (N_i,)``."""
         return tuple(z[0] for z in self.probe_derivatives(ww, None, 0, chunk_size))
 
-    def probe_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
+    def probe_derivatives(
+        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto"
+    ) -> tuple[Array, ...]:
         """The derivatives of the probes along ``w_i + s p_i``; see `t3k.tv_probe_derivatives`.
 
         Args:
@@ -201,4 +203,4 @@ class T3Tangent:
         """
         frame = as_frame(frame)
         gradient = probing.tv_probe_derivatives_transpose(r, ww, pp, frame, order, sum_over_probes, chunk_size)
-        return T3Tangent(frame, T3Variations(*gradient))
+        return T3Tangent(frame, T3Variations(tuple(gradient.tucker), tuple(gradient.tt)))

@@ -47,7 +47,7 @@ def as_array(name: str, x: Any, dtype: Any = None) -> Array:
     """
     try:
         kind = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-        if not (jnp.issubdtype(kind, jnp.number) or kind == bool):
+        if not (jnp.issubdtype(kind, jnp.number) or kind == np.dtype(bool)):
             raise TypeError
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of real numbers; got {type(x).__name__}: {x!r:.60}") from None
@@ -121,7 +121,9 @@ def as_ranks(name: str, ranks: Any, length: int | None = None) -> tuple[int, ...
     return tuple(int(v) for v in values)
 
 
-def require_probes(name: str, ww: Any, shape: Sequence[int], dtype: Any, like: Cores | None = None) -> tuple[Array, ...]:
+def require_probes(
+    name: str, ww: Any, shape: Sequence[int], dtype: Any, like: Cores | None = None
+) -> tuple[Array, ...]:
     """Probe vectors ``W + (N_i,)``, one array per mode, in `dtype`; `like` gives the probe axes that they must have.
 
     Raises:
@@ -141,7 +143,9 @@ def require_probes(name: str, ww: Any, shape: Sequence[int], dtype: Any, like: C
     return train
 
 
-def require_residuals(name: str, zz: Any, order: int, probes: tuple[int, ...], shape: Sequence[int], dtype: Any) -> tuple[Array, ...]:
+def require_residuals(
+    name: str, zz: Any, order: int, probes: tuple[int, ...], shape: Sequence[int], dtype: Any
+) -> tuple[Array, ...]:
     """Residual jets ``(order+1,) + W + stacks + (N_i,)``, one array per mode.
 
     Raises:
@@ -218,7 +222,9 @@ def require_cores(tucker: Sequence[Array], tt: Sequence[Array]) -> None:
                 f"Tucker rank of tucker_cores[{i}] and the bond before it; got {tuple(G.shape)}"
             )
         if 0 in G.shape or 0 in U.shape:
-            raise ValueError(f"sizes and ranks must be at least 1; core {i} has shapes {tuple(U.shape)} and {tuple(G.shape)}")
+            raise ValueError(
+                f"sizes and ranks must be at least 1; core {i} has shapes {tuple(U.shape)} and {tuple(G.shape)}"
+            )
 
 
 def _require_shape(name: str, array: Array, expected: tuple[int, ...], why: str) -> None:

@@ -1,0 +1,86 @@
+"""Pure functions on pytrees and static integers, for use in your own `jit`, `grad`, `vmap` and `shard_map`.
+
+Every kernel sees one tensor train, one tangent and one probe axis; the letters of the shapes are those of
+`t3k.kernels.types`.
+"""
+
+from t3k.kernels.assembly import assemble_tt_variation_jets, assemble_tucker_variation_jets
+from t3k.kernels.chunk_map import chunk_map
+from t3k.kernels.chunking import chunk_reduce
+from t3k.kernels.edge_adjoints import (
+    compute_deta_tilde_jets,
+    compute_dxi_tilde_jets,
+    compute_sigma_tilde_jets,
+    compute_tau_tilde_jets,
+)
+from t3k.kernels.edge_jets import (
+    assemble_tangent_z_jets,
+    assemble_z_jets,
+    build_input_jets,
+    compute_deta_jets,
+    compute_eta_jets,
+    compute_mu_jets,
+    compute_nu_jets,
+    compute_sigma_jets,
+    compute_tau_jets,
+)
+from t3k.kernels.frames import corewise_frame, orthogonal_frame
+from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
+from t3k.kernels.jets import binomial_combine_tensor
+from t3k.kernels.newton import newton_step
+from t3k.kernels.point_samples import apply_derivatives, entries_derivatives
+from t3k.kernels.probe_maps import (
+    Probes,
+    gauss_newton_product,
+    misfit,
+    point_probes,
+    probe_jacobian,
+    probe_transpose,
+)
+from t3k.kernels.reducers import add, compensated_add, concat
+from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.truncation import truncate
+from t3k.kernels.types import Frame, T3Cores, Variations
+
+__all__ = [
+    "Frame",
+    "Probes",
+    "T3Cores",
+    "Variations",
+    "add",
+    "apply_derivatives",
+    "assemble_tangent_z_jets",
+    "assemble_tt_variation_jets",
+    "assemble_tucker_variation_jets",
+    "assemble_z_jets",
+    "binomial_combine_tensor",
+    "build_input_jets",
+    "chunk_map",
+    "chunk_reduce",
+    "compensated_add",
+    "compute_deta_jets",
+    "compute_deta_tilde_jets",
+    "compute_dxi_tilde_jets",
+    "compute_eta_jets",
+    "compute_mu_jets",
+    "compute_nu_jets",
+    "compute_sigma_jets",
+    "compute_sigma_tilde_jets",
+    "compute_tau_jets",
+    "compute_tau_tilde_jets",
+    "concat",
+    "corewise_frame",
+    "entries_derivatives",
+    "gauss_newton_product",
+    "misfit",
+    "newton_step",
+    "oblique_gauge",
+    "orthogonal_frame",
+    "orthogonal_gauge",
+    "point_probes",
+    "probe_jacobian",
+    "probe_transpose",
+    "retract",
+    "retract_corewise",
+    "truncate",
+]

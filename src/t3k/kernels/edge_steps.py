@@ -21,7 +21,7 @@ A core enters as the matrices that its pushes need, named for where they push to
 
 from typing import Any
 
-from t3k.kernels.jets import add_jets, correlate, lift, multiply, transform
+from t3k.kernels.jets import add_jets, correlate, lift, multiply, total, transform
 from t3k.kernels.types import Array, Jet
 
 __all__ = [
@@ -108,11 +108,11 @@ def _pairs(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) -> list[t
 
 def core_gradient(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) -> Array:
     """``dG (a k, b) = sum_w (mu * xi) sigma~^T + E nu^T``, summed over the probes and the orders."""
-    return sum(x @ y.T for x, y in _pairs(lifted_mu, sigma_tilde, lifted_tau, nu))  # type: ignore[return-value]
+    return total(x @ y.T for x, y in _pairs(lifted_mu, sigma_tilde, lifted_tau, nu))
 
 
 def core_gradients_kept(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) -> Array:
     """The same for each probe apart: ``(w, a k, b)``."""
-    summed = sum(lift(x, y) for x, y in _pairs(lifted_mu, sigma_tilde, lifted_tau, nu))
+    summed = total(lift(x, y) for x, y in _pairs(lifted_mu, sigma_tilde, lifted_tau, nu))
     (ak, w), b = lifted_tau[0].shape, nu[0].shape[0]
     return summed.reshape(ak, b, w).transpose(2, 0, 1)

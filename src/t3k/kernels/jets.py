@@ -19,6 +19,7 @@ save more than a shared loop does.
 """
 
 import math
+from collections.abc import Iterable
 from functools import reduce
 from operator import add
 from typing import Any
@@ -40,6 +41,7 @@ __all__ = [
     "pad_jet",
     "scale_orders",
     "taylor_scales",
+    "total",
     "transform",
 ]
 
@@ -77,7 +79,8 @@ def _weighted(term: Array, trs: Any, t: int, r: int, s: int) -> Array:
     return term * jnp.asarray(trs[t, r, s], term.dtype)
 
 
-def _sum_terms(terms: list[Array]) -> Array:
+def total(terms: Iterable[Array]) -> Array:
+    """The sum of one array or more."""
     return reduce(add, terms)
 
 
@@ -86,7 +89,7 @@ def multiply(x: Jet, u: Jet, length: int, trs: Any = None) -> Jet:
     if not x or not u:
         return ()
     return tuple(
-        _sum_terms(
+        total(
             [
                 _weighted(lift(x[r], u[t - r]), trs, t, r, t - r)
                 for r in range(max(0, t - len(u) + 1), min(t, len(x) - 1) + 1)
@@ -111,15 +114,13 @@ def correlate(y: Jet, u: Jet, length: int, trs: Any = None, *, swap: bool = Fals
         pair = (u[t - r], y[t]) if swap else (y[t], u[t - r])
         return _weighted(lift(*pair), trs, t, r, t - r)
 
-    return tuple(
-        _sum_terms([term(t, r) for t in range(r, min(len(y), r + len(u)))]) for r in range(min(length, len(y)))
-    )
+    return tuple(total([term(t, r) for t in range(r, min(len(y), r + len(u)))]) for r in range(min(length, len(y))))
 
 
 def add_jets(*jets: Jet) -> Jet:
     """The sum of jets of any lengths."""
     longest = max(map(len, jets))
-    return tuple(_sum_terms([jet[t] for jet in jets if t < len(jet)]) for t in range(longest))
+    return tuple(total([jet[t] for jet in jets if t < len(jet)]) for t in range(longest))
 
 
 def transform(matrix: Array, jet: Jet) -> Jet:

@@ -18,8 +18,8 @@ __all__ = ["CGResult", "conjugate_gradients", "tree_axpy", "tree_dot"]
 
 def tree_dot(x: Any, y: Any) -> Array:
     """The sum of the products of all entries."""
-    products = jax.tree.map(jnp.vdot, x, y)
-    return sum(jax.tree.leaves(products)[1:], start=jax.tree.leaves(products)[0])
+    first, *others = map(jnp.vdot, jax.tree.leaves(x), jax.tree.leaves(y))
+    return sum(others, start=first)
 
 
 def tree_axpy(a: Array | float, x: Any, y: Any) -> Any:

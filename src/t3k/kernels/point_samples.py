@@ -24,14 +24,14 @@ __all__ = ["apply_derivatives", "entries_derivatives"]
 def _left_sweep(tt_cores: tuple[Array, ...], xi: tuple[Jet, ...], order: int) -> Array:
     """The derivatives ``(t, w)`` of the fully contracted train, from the jets that enter its cores."""
     like = xi[0][0]
-    start = (filled_like(like, 1, (tt_cores[0].shape[0], like.shape[1])),)
+    shape = tt_cores[0].shape[0], like.shape[1]
 
     def step(mu: Jet, item: tuple[Jet, Array]) -> tuple[Jet, None]:
         entering, matrix = item
         return transform(matrix, multiply(mu, entering, order + 1)), None
 
     items = list(zip(xi, map(to_right, tt_cores), strict=True))
-    last, _ = sweep_cores(step, pad_jet(start, order + 1, start[0].shape, like), items)
+    last, _ = sweep_cores(step, pad_jet((filled_like(like, 1, shape),), order + 1, shape, like), items)
     return jnp.stack(scale_orders(tuple(x.sum(axis=0) for x in last), taylor_scales(order + 1)))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, transform
+from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, total, transform
 from t3k.kernels.probe_cores import FrameCore, TangentCore, input_jets, jet_length, pull_residual, weigh_jet
 from t3k.kernels.probe_sweeps import EdgeJets, GradientParts, adjoint_sweeps, forward_sweeps
 from t3k.kernels.sweeps import Runs, find_runs, stack_runs, unstack_runs
@@ -87,14 +87,12 @@ def matmul_probes(kept: bool, x: Array, rows: Array) -> Array:
 
 def _sum_orders(jet: Jet, z: Array, kept: bool) -> Array:
     """``sum_t x_t z_t`` for a jet ``(m, w)`` and an array ``(t, w, o)``."""
-    terms = [matmul_probes(kept, x, z[t]) for t, x in enumerate(jet)]
-    return sum(terms[1:], start=terms[0])
+    return total(matmul_probes(kept, x, z[t]) for t, x in enumerate(jet))
 
 
 def _contract_jets(x: Jet, y: Jet) -> Array:
     """``sum_t,w x_t[m, w] y_t[k, w]``, shape ``(m, k)``."""
-    terms = [a @ b.T for a, b in zip(x, y, strict=True)]
-    return sum(terms[1:], start=terms[0])
+    return total(a @ b.T for a, b in zip(x, y, strict=True))
 
 
 def _weigh_array(z: Array, orders: Array | None, rows: Array | None) -> Array:
@@ -104,11 +102,11 @@ def _weigh_array(z: Array, orders: Array | None, rows: Array | None) -> Array:
 
 def _assemble(inputs: Inputs, parts: Sequence[GradientParts], residuals: Sequence[Array], kept: bool) -> GradientBlock:
     """``dU = sum_w dxi~_0 w + dxi~_1 p + residual``, where the residual part is ``sum_t eta_t z_t``."""
-    directions = inputs.pp or [None] * len(inputs.ww)
+    vectors = zip(*(train for train in (inputs.ww, inputs.pp) if train is not None), strict=True)
     tucker = []
-    for part, residual, *rows in zip(parts, residuals, inputs.ww, directions, strict=True):
+    for part, residual, rows in zip(parts, residuals, vectors, strict=True):
         terms = [matmul_probes(kept, x, y) for x, y in zip(part.dxi_tilde, rows, strict=False)]
-        tucker.append(sum(terms, start=residual))
+        tucker.append(total([residual, *terms]))
     return GradientBlock(tuple(tucker), tuple(part.core for part in parts))
 
 
@@ -126,8 +124,8 @@ def transpose_block(
     inputs = block_inputs(cores, ww, pp, order)
     zz = as_tuple(zz)
     pulled = [pull_residual(core.up, z, inputs.order + 1) for core, z in zip(cores, zz, strict=True)]
-    pulled = stack_runs(inputs.runs, [weigh_jet(jet, None, rows) for jet in pulled])
-    parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, pulled, inputs.order, kept=kept)
+    grouped = stack_runs(inputs.runs, [weigh_jet(jet, None, rows) for jet in pulled])
+    parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, grouped, inputs.order, kept=kept)
     parts = unstack_runs(inputs.runs, parts)
     etas = [weigh_jet(scale_orders(part.eta, taylor_scales(len(part.eta))), None, rows) for part in parts]
     return _assemble(inputs, parts, [_sum_orders(eta, z, kept) for eta, z in zip(etas, zz, strict=True)], kept)
@@ -166,18 +164,18 @@ def residual_block(
     inputs = block_inputs(cores, ww, pp, order)
     jets = _forward(inputs)
     etas = [jet.eta for jet in unstack_runs(inputs.runs, jets)]
-    misfit, pulled, residuals = 0.0, [], []
+    values, pulled, residuals = [], [], []
     for i, (core, matrix, eta, measured) in enumerate(zip(cores, as_tuple(point), etas, as_tuple(data), strict=True)):
         residual = _lift_to_mode(order, (matrix, eta)) - measured
         weighted = _weigh_array(residual, None if weights is None else weights[i], rows)
-        misfit = misfit + 0.5 * jnp.vdot(weighted, residual)
+        values.append(0.5 * jnp.vdot(weighted, residual))
         pulled.append(pull_residual(core.up, weighted, inputs.order + 1))
         residuals.append(_sum_orders(scale_orders(eta, taylor_scales(len(eta))), weighted, kept=False))
     if not gradient:
-        return misfit, None
+        return total(values), None
     known = _known_frame(jets)
     parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
-    return misfit, _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)
+    return total(values), _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)
 
 
 def gauss_newton_block(

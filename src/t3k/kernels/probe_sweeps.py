@@ -46,15 +46,15 @@ class GradientParts(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """What a step sees of a core. None marks what this sweep does without."""
+    """What a step sees of a core; what this sweep does without is None or the empty jet."""
 
     core: FrameCore
     xi: Jet
     tangent: TangentCore | None = None
-    dxi: Jet | None = None
-    pulled: Jet | None = None
-    mu: Jet | None = None
-    nu: Jet | None = None
+    dxi: Jet = ()
+    pulled: Jet = ()
+    mu: Jet = ()
+    nu: Jet = ()
     from_right: Any = None
 
 
@@ -89,7 +89,7 @@ def _settle(order: int, first: str, second: str) -> Any:
     return settle
 
 
-def _forward_from_right(order: int, carry: tuple[Jet, Jet | None], item: _Item) -> tuple[Any, Any]:
+def _forward_from_right(order: int, carry: tuple[Jet, Any], item: _Item) -> tuple[Any, Any]:
     nu, tau = carry
     tangent = item.tangent
     following = transform(item.core.right, multiply(item.xi, nu, order + 1))
@@ -99,7 +99,7 @@ def _forward_from_right(order: int, carry: tuple[Jet, Jet | None], item: _Item) 
     return (following, push_tau(*matrices, tau, nu, item.xi, item.dxi, order + 1)), (nu, tau)
 
 
-def _forward_from_left(order: int, carry: tuple[Jet, Jet | None], item: _Item) -> tuple[Any, EdgeJets]:
+def _forward_from_left(order: int, carry: tuple[Jet, Any], item: _Item) -> tuple[Any, EdgeJets]:
     mu, sigma = carry
     nu, tau = item.from_right
     tangent = item.tangent
@@ -134,14 +134,14 @@ def forward_sweeps(
     return jets
 
 
-def _adjoint_from_right(order: int, carry: tuple[Jet | None, Jet], item: _Item) -> tuple[Any, Any]:
+def _adjoint_from_right(order: int, carry: tuple[Any, Jet], item: _Item) -> tuple[Any, Any]:
     nu, sigma_tilde = item.nu or carry[0], carry[1]
     lifted = lifted_sigma_tilde(sigma_tilde, item.pulled, item.xi, nu, item.core.mu_length.value)
     following = None if item.nu else transform(item.core.right, multiply(item.xi, nu, order + 1))
     return (following, transform(item.core.right, lifted)), (nu, sigma_tilde)
 
 
-def _adjoint_from_left(order: int, kept: bool, carry: tuple[Jet | None, Jet], item: _Item) -> tuple[Any, GradientParts]:
+def _adjoint_from_left(order: int, kept: bool, carry: tuple[Any, Jet], item: _Item) -> tuple[Any, GradientParts]:
     mu, tau_tilde = item.mu or carry[0], carry[1]
     nu, sigma_tilde = item.from_right
     lifted_mu = multiply(mu, item.xi, order + 1)
