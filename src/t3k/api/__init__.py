@@ -1,0 +1,1 @@
+"""Thin objects over the kernels: they check arguments, choose defaults and delegate."""
