@@ -12,8 +12,8 @@ from t3k.kernels.scratch import LinearScratch, fit_scratch
 __all__ = ["Choice", "auto_chunk_size", "choose_chunk", "tree_bytes"]
 
 _MIB = 2**20
-#: Rows at a time that keep matrix products efficient, if memory allows them.
-_ROWS = 32
+#: Rows at a time below which loops and matrix products get slow, if memory allows so many.
+_ROWS = 8
 #: The two widths that a line is fitted to.
 _WIDTHS = (8, 32)
 
@@ -26,9 +26,9 @@ class _Machine(NamedTuple):
     free: int
 
 
-# CPU: second- and third-level cache of one core (dense maps of 1-2 MiB lose nothing to chunked ones; beyond 8 MiB
-# they take 1.5 to 3 times as long). Accelerators: enough to keep every unit busy.
-_CPU = _Machine(2 * _MIB, _MIB, 4 * _MIB)
+# CPU: the last-level cache (dense maps of 1-2 MiB lose nothing to chunked ones; beyond 8 MiB they take 1.5 to 4 times
+# as long). Accelerators: enough to keep every unit busy; not measured.
+_CPU = _Machine(2 * _MIB, 8 * _MIB, 4 * _MIB)
 _ACCELERATOR = _Machine(64 * _MIB, 256 * _MIB, 256 * _MIB)
 
 
@@ -111,9 +111,9 @@ def choose_chunk(
 ) -> Choice:
     """Chooses a chunk from the scratch of the program compiled at two chunk sizes and dense.
 
-    Dense where that needs no more scratch than the chunks do, or so little that it does not matter. Else the chunk
-    that runs fast (32 rows, or more while they fit the cache) within `budget`, or, without a budget, within the bytes
-    that must be there anyway.
+    Dense where that needs at most twice the scratch that the chunks do, or so little that it does not matter. Else the
+    chunk that runs fast (at least 8 rows, or more while all that they touch fits the cache) within `budget`, or,
+    without a budget, within the bytes that must be there anyway.
 
     Args:
       measure: the scratch of the program at a chunk size, or dense at None. It may fail, where the program makes
@@ -133,7 +133,7 @@ def choose_chunk(
     if bound <= min(machine.small, machine.small if budget is None else budget):
         return Choice(None, f"dense: its intermediates are at most {bound} bytes")
     try:
-        return _choose_measured(measure, n_rows, resident, budget, machine)
+        return _choose_measured(measure, n_rows, resident, per_row, budget, machine)
     except ValueError:
         raise
     except Exception as error:  # noqa: BLE001 - a hint must not break what it hints at
@@ -142,18 +142,24 @@ def choose_chunk(
 
 
 def _choose_measured(
-    measure: Callable[[int | None], int], n_rows: int, resident: int, budget: int | None, machine: _Machine
+    measure: Callable[[int | None], int],
+    n_rows: int,
+    resident: int,
+    per_row: int,
+    budget: int | None,
+    machine: _Machine,
 ) -> Choice:
     small, large = (min(width, max(1, n_rows // 2)) for width in _WIDTHS)
     line = fit_scratch(measure, small, large)
-    rows = max(_ROWS, int(machine.fast / max(line.per_row, 1)))
+    rows = max(_ROWS, machine.fast // max(per_row, 1))
     limit = max(resident, machine.free) if budget is None else budget
     chunk = min(rows, line.largest_within(limit) or 1, n_rows)
     chunk = balanced_chunk(n_rows, chunk)
     dense = measure(None)
-    allowed = max(line.at(chunk), machine.small)
+    # A loop of one or two steps, or half the scratch, is not worth a loop.
+    allowed = max(2 * line.at(chunk), machine.small)
     if dense <= (allowed if budget is None else min(allowed, budget)):
-        return Choice(None, f"dense: its scratch of {dense} bytes is no larger, or small", dense, line)
+        return Choice(None, f"dense: its scratch of {dense} bytes is small, or not twice that of chunks", dense, line)
     if budget is not None:
         chunk = _fit_exactly(measure, chunk, budget)
     return Choice(chunk, f"chunked: dense would need {dense} bytes of scratch", dense, line)
