@@ -3,9 +3,13 @@
 Calling them inside someone's own `jit`, `vmap` or `grad` works as with any jitted function.
 """
 
-import jax
+import functools
+from typing import Any
 
-from t3k.kernels import frames, gauge, point_samples, probe_maps, products, retraction, t3, tangents, truncation
+import jax
+import jax.numpy as jnp
+
+from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, retraction, t3, tangents, truncation
 
 __all__ = [
     "add",
@@ -13,6 +17,7 @@ __all__ = [
     "entries_derivatives",
     "inner",
     "minimal_cores",
+    "newton_step",
     "norm",
     "oblique_gauge",
     "orthogonal_frame",
@@ -51,3 +56,24 @@ entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames
 point_probes = jax.jit(probe_maps.point_probes, static_argnames=_SAMPLING)
 probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
 probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
+
+#: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
+_QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+
+
+@functools.cache
+def newton_step(quick: bool) -> Any:
+    """The compiled `newton.newton_step`; `quick` trades its speed for that of its compilation, where XLA can."""
+    options = _QUICK if quick and _understood(_QUICK) else None
+    return jax.jit(newton.newton_step, static_argnums=(0, 1, 2), compiler_options=options)
+
+
+def _understood(options: dict[str, Any]) -> bool:
+    """Whether this version of XLA knows the options, which concern the CPU alone."""
+    if jax.default_backend() != "cpu":
+        return False
+    try:
+        jax.jit(lambda x: x, compiler_options=options)(jnp.float32(0))
+    except RuntimeError:
+        return False
+    return True

@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.api import validate
+from t3k.api import compiled, validate
 from t3k.api.geometry import Geometry
 from t3k.api.kinds import as_kind
 from t3k.api.progress import Progress, progress_for
 from t3k.api.t3 import TuckerTensorTrain
-from t3k.kernels.newton import NewtonOptions, NewtonStep, newton_step
+from t3k.kernels.newton import NewtonOptions, NewtonStep
 from t3k.kernels.types import T3Cores
 
 __all__ = ["FitInfo", "FitStats", "newton_cg"]
 
-_step = jax.jit(newton_step, static_argnums=(0, 1, 2))
+#: Floating-point operations of a Gauss-Newton product below which compiling takes longer than all that is run.
+_SMALL_WORK = 2e7
 
 
 class FitInfo(NamedTuple):
@@ -127,7 +128,9 @@ def newton_cg(
     validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
     tolerance = float(jnp.finfo(x0.dtype).eps) ** 0.6 if gradient_tolerance is None else gradient_tolerance
     options = NewtonOptions(max_cg=max_cg, forcing_power=forcing_power)
-    step = partial(_step, geometry.kernel, kernel_kind, options)
+    step = partial(
+        compiled.newton_step(_work(x0, kernel_kind, data) < _SMALL_WORK), geometry.kernel, kernel_kind, options
+    )
     with progress_for(verbose, max_iterations) as progress:
         return _iterate(
             lambda x, norm: step(x, sample, data, jnp.asarray(norm, x0.dtype)),
@@ -138,6 +141,12 @@ def newton_cg(
             max_iterations,
             tolerance,
         )
+
+
+def _work(x: TuckerTensorTrain, kind: Any, data: Any) -> float:
+    """Roughly the floating-point operations of one Gauss-Newton product."""
+    cores = sum(G.size for G in x.tt_cores) + sum(U.size for U in x.tucker_cores)
+    return 40.0 * (kind.order + 1) * cores * data[0].shape[1]
 
 
 def _check(geometry: Any, x0: Any, max_iterations: Any) -> None:

@@ -1,5 +1,6 @@
 """The methods of a T3 that sample it: probes, applies and entries, and their derivatives along X + s P."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from t3k.api import point_sampling
@@ -8,13 +9,13 @@ from t3k.kernels.types import Array, T3Cores
 __all__ = ["PointSamples"]
 
 
-class PointSamples:
+class PointSamples(ABC):
     """What `t3k.TuckerTensorTrain` inherits: samples of ``self.cores``, for stacks of tensors as well."""
 
     @property
+    @abstractmethod
     def cores(self) -> T3Cores:
         """The cores as the kernels take them."""
-        raise NotImplementedError
 
     def probe(self, ww: Any, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
         """The tensor contracted with a vector in every mode but one, for each mode in turn.

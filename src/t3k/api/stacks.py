@@ -19,6 +19,8 @@ def merge_axes(tree: Any, start: int, count: int) -> Any:
     """Merges `count` axes from `start` on into one, in every leaf."""
 
     def merge(x: Array) -> Array:
+        if count == 1:
+            return x
         return x.reshape(*x.shape[:start], math.prod(x.shape[start : start + count]), *x.shape[start + count :])
 
     return jax.tree.map(merge, tree)
@@ -26,6 +28,8 @@ def merge_axes(tree: Any, start: int, count: int) -> Any:
 
 def split_axis(tree: Any, axis: int, shape: Sequence[int]) -> Any:
     """The inverse of `merge_axes`."""
+    if len(shape) == 1:
+        return tree
     return jax.tree.map(lambda x: x.reshape(*x.shape[:axis], *shape, *x.shape[axis + 1 :]), tree)
 
 
