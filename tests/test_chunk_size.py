@@ -16,10 +16,10 @@ def scratch(chunk):
     problem = chunk_size.ProblemShape(shape, n, r, order, n_probes, 1, jnp.dtype("float64"))
     frame, _, ww, zz = problem.arrays(n_probes)
 
-    def run(zz, ww, frame):
-        return probe_transpose(zz, ww, ww, frame, order, sum_over_probes=True, chunk_size=chunk)
+    def run(zz, ww, pp, frame):
+        return probe_transpose(zz, ww, pp, frame, order, sum_over_probes=True, chunk_size=chunk)
 
-    return jax.jit(run).lower(zz, ww, frame).compile().memory_analysis().temp_size_in_bytes
+    return jax.jit(run).lower(zz, ww, ww, frame).compile().memory_analysis().temp_size_in_bytes
 
 
 def test_a_budget_is_kept_and_used():

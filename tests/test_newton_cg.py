@@ -5,7 +5,7 @@ import pytest
 
 import t3k
 from t3k.api import compiled
-from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, tensor, vectors
+from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, tensor, vectors
 
 N_PROBES = (60,)
 
@@ -95,7 +95,7 @@ def test_the_callback_sees_every_iteration_and_stops_the_fit():
 
     fitted, stats = fit(sample, data, callback=callback)
     assert (stats.status, stats.iterations, [info.iteration for info in seen]) == ("stopped", 2, [1, 2])
-    assert error(fitted, seen[-1].x) == 0
+    assert_trees_close(fitted, seen[-1].x, 0)
     assert seen[-1].loss == stats.losses[-1]
 
 

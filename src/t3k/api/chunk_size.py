@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from t3k.api import validate
 from t3k.kernels.chunking import LANE, balanced_chunk, check_chunk_size
-from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian, probe_transpose
+from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian, probe_transpose, rows_at_once
 from t3k.kernels.scratch import LinearScratch, fit_scratch, parse_memory, scratch_bytes
 from t3k.kernels.types import Frame, Variations
 
@@ -76,7 +76,7 @@ def _gauss_newton(ww: Any, pp: Any, variations: Any, frame: Any, *, order: int, 
 
 def _measured(problem: ProblemShape, operation: str, chunk: int) -> int:
     """Scratch of one operation at a chunk size, with enough probes for its loop to be there."""
-    frame, variations, ww, zz = problem.arrays(4 * chunk)
+    frame, variations, ww, zz = problem.arrays(max(problem.n_probes, 4 * chunk))
     static = {"order": problem.order, "chunk_size": chunk}
     if operation == "transpose":
         bytes_ = scratch_bytes(_transpose, zz, ww, ww, frame, **static)
@@ -88,8 +88,10 @@ def _measured(problem: ProblemShape, operation: str, chunk: int) -> int:
 
 
 def scratch_line(problem: ProblemShape, operation: str) -> LinearScratch:
-    """Measured scratch of an operation, as a line over the chunk size."""
-    return fit_scratch(lambda chunk: _measured(problem, operation, chunk), LANE, 4 * LANE)
+    """Measured scratch of an operation, as a line over the chunk size, up to where the kernel takes no more rows."""
+    most = rows_at_once(4 * LANE, problem.arrays(1)[0], problem.order)
+    small, large = (LANE, 4 * LANE) if most == 4 * LANE else (LANE // 4, LANE)
+    return fit_scratch(lambda chunk: _measured(problem, operation, chunk), small, large)
 
 
 def _problem(
@@ -260,7 +262,7 @@ def memory_report(
     line = scratch_line(problem, "transpose")
     frame, variations, ww, zz = problem.arrays(problem.n_probes)
     inputs, output = problem.bytes_of(frame, ww, ww, zz), problem.bytes_of(variations)
-    scratch = line.at(chunk)
+    scratch = _measured(problem, "transpose", chunk)
     per_probe = math.ceil(line.per_row)
     return MemoryReport(inputs, output, math.ceil(line.base), per_probe, chunk, scratch, inputs + output + scratch)
 

@@ -24,7 +24,15 @@ from t3k.kernels.probe_cores import frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, concat
 from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
 
-__all__ = ["Probes", "gauss_newton_product", "misfit", "point_probes", "probe_jacobian", "probe_transpose"]
+__all__ = [
+    "Probes",
+    "gauss_newton_product",
+    "misfit",
+    "point_probes",
+    "probe_jacobian",
+    "probe_transpose",
+    "rows_at_once",
+]
 
 
 class Probes(NamedTuple):
@@ -83,7 +91,7 @@ def _variations(gradient: GradientBlock, frame: Frame) -> Variations:
     return Variations(like_train(gradient.tucker, frame.up), like_train(gradient.tt, frame.left))
 
 
-def _rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None:
+def rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None:
     """At most `chunk_size`, and no more than keep the lifted jets of a core within `LIFTED_BYTES`.
 
     Beyond that, more rows make nothing faster: the matrix products are large enough and the cache is left behind.
@@ -127,7 +135,7 @@ def probe_jacobian(
         ww, pp = xs
         return jacobian_block(cores, tangents, ww, pp, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
 
 
@@ -148,7 +156,7 @@ def point_probes(
         ww, pp = xs
         return point_block(cores, point, ww, pp, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
+    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
     return like_train(zz, ww)
 
 
@@ -189,7 +197,7 @@ def probe_transpose(
 
     reduction = reducer if sum_over_probes else concat(0)
     return _variations(
-        _stream(block, (ww, pp, ztildes), reduction, _rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS), frame
+        _stream(block, (ww, pp, ztildes), reduction, rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS), frame
     )
 
 
@@ -222,7 +230,7 @@ def gauss_newton_product(
         return _part_axes(gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows), frame)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
-    return _variations(_stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes), frame)
+    return _variations(_stream(block, xs, reducer, rows_at_once(chunk_size, frame, order), probes.ww, axes), frame)
 
 
 def misfit(
@@ -262,5 +270,5 @@ def misfit(
         return value, None if blocks is None else _part_axes(blocks, frame)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
-    value, variations = _stream(block, xs, reducer, _rows_at_once(chunk_size, frame, order), probes.ww, axes)
+    value, variations = _stream(block, xs, reducer, rows_at_once(chunk_size, frame, order), probes.ww, axes)
     return value, _variations(variations, frame) if gradient else None
