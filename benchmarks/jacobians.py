@@ -113,7 +113,7 @@ def ratio(result: dict[str, Any], other: str, summary: Callable[[list[float]], f
 def table(results: list[dict[str, Any]]) -> str:
     """The results in Markdown."""
     lines = [
-        "| case | jax ms | solvax ms | t3k ms | jax/t3k (fastest) | solvax/t3k (fastest) | scratch MB jax, solvax, t3k |",
+        "| case | jax ms | solvax ms | t3k ms | jax/t3k (fastest) | solvax/t3k (fastest) | scratch MB (same order) |",
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:

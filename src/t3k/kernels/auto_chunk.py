@@ -43,8 +43,7 @@ def device_bytes() -> int | None:
 
 def tree_bytes(tree: Any) -> int:
     """The bytes of the arrays (or shapes and dtypes) in a pytree."""
-    leaves = jax.tree.leaves(list(tree) if hasattr(tree, "__next__") else tree)
-    return sum(math.prod(x.shape) * x.dtype.itemsize for x in leaves if hasattr(x, "dtype"))
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(tree) if hasattr(x, "dtype"))
 
 
 def auto_chunk_size(

@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from t3k.kernels.auto_chunk import choose_chunk, tree_bytes
 from t3k.kernels.chunking import check_chunk_size, chunk_reduce
 from t3k.kernels.compiled import program_of
+from t3k.kernels.jacobian_problem import intermediate_bytes
 from t3k.kernels.reducers import concat
 from t3k.kernels.scratch import parse_memory, scratch_bytes
 from t3k.kernels.types import Array
@@ -129,23 +130,23 @@ def _run(fun: Callable[..., Any], request: _Request, structure: Any, leaves: lis
     out_structure = jax.tree.structure(out)
     prefix = jax.tree.unflatten(request.reducers_structure, request.reducers)
     reducers = jax.tree.leaves(jax.tree.broadcast(prefix, out))
-    chunk_size = request.chunk_size
+    chunk: Any = request.chunk_size
     n_rows = next(leaf.shape[axis] for leaf, axis in zip(leaves, request.in_axes, strict=True) if axis is not None)
 
     def kernel(consts: list[Array], leaves: list[Array], *, chunk: int | None) -> list[Array]:
         row = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, consts))
         return _map_rows(row, leaves, request.in_axes, reducers, chunk, n_rows)
 
-    if chunk_size == "auto":
+    if chunk == "auto":
         name = (str(traced.jaxpr), request.in_axes, tuple(reducers), n_rows)
 
         def measure(chunk: int | None) -> int:
             return scratch_bytes(kernel, traced.consts, leaves, key=name, chunk=chunk)
 
         resident = tree_bytes(leaves) + tree_bytes(jax.eval_shape(lambda: kernel(traced.consts, leaves, chunk=None)))
-        per_row = tree_bytes(eqn_var.aval for eqn in traced.jaxpr.eqns for eqn_var in eqn.outvars)
-        chunk_size = choose_chunk(measure, n_rows, resident=resident, per_row=per_row, budget=request.budget).chunk
-    return jax.tree.unflatten(out_structure, kernel(traced.consts, leaves, chunk=chunk_size))
+        per_row = intermediate_bytes(traced.jaxpr)
+        chunk = choose_chunk(measure, n_rows, resident=resident, per_row=per_row, budget=request.budget).chunk
+    return jax.tree.unflatten(out_structure, kernel(traced.consts, leaves, chunk=chunk))
 
 
 def _one_row(leaf: Array, axis: int | None) -> Array:

@@ -4,6 +4,7 @@ Letters: x are the differentiated leaves (n elements in all), y the outputs (m e
 dtype is inexact; the derivative of or with respect to any other is zero, as in JAX.
 """
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,17 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun, jaxprs_in_params
 
 from t3k.kernels.types import Array
 
-__all__ = ["Problem", "Request", "check_inputs", "check_outputs", "concrete_problem", "normalize_argnums", "trace"]
+__all__ = [
+    "Problem",
+    "Request",
+    "check_inputs",
+    "check_outputs",
+    "concrete_problem",
+    "intermediate_bytes",
+    "is_active",
+    "normalize_argnums",
+    "trace",
+]
 
 
 @dataclass(frozen=True)
@@ -180,11 +191,11 @@ def concrete_problem(fun: Callable[..., Any], call_with: Callable[[Any], Any], x
 
 
 def intermediate_bytes(jaxpr: Jaxpr) -> int:
-    """The bytes of all inexact results in a program: a bound for its residuals, and for one tangent's scratch."""
+    """The bytes of all results in a program: a bound for its residuals, and for one tangent's scratch."""
     total = 0
     for eqn in jaxpr.eqns:
         inner = sum(intermediate_bytes(getattr(sub, "jaxpr", sub)) for sub in jaxprs_in_params(eqn.params))
         total += inner * int(eqn.params.get("length", 1) or 1)
         kinds: list[Any] = [v.aval for v in eqn.outvars if hasattr(v.aval, "dtype")]
-        total += sum(k.size * k.dtype.itemsize for k in kinds if is_active(k))
+        total += sum(math.prod(k.shape) * k.dtype.itemsize for k in kinds)
     return total

@@ -103,8 +103,7 @@ def column_norms(sweep: Sweep, mode: str, chunk: int | None) -> list[Array]:
 
 def diagonal(sweep: Sweep, mode: str, chunk: int | None) -> list[Array]:
     """J's diagonal, in the leaves of y; x and y have leaves of the same sizes."""
-    del mode
-    lengths = sizes(sweep.ins)
+    lengths, ys = sizes(sweep.ins), sweep.outs if mode == "fwd" else sweep.ins
     dtype = jnp.result_type(*(p.dtype for p in sweep.outs))
 
     def diagonal_of(blocks: list[Array], numbers: Array) -> Array:
@@ -120,7 +119,7 @@ def diagonal(sweep: Sweep, mode: str, chunk: int | None) -> list[Array]:
         return total
 
     placed = sweep.reduce(diagonal_of, place(0, lengths), chunk)
-    return [jnp.reshape(d, p.shape).astype(p.dtype) for d, p in zip(placed, sweep.outs, strict=True)]
+    return [jnp.reshape(d, y.shape).astype(y.dtype) for d, y in zip(placed, ys, strict=True)]
 
 
 def gram(sweep: Sweep, mode: str, chunk: int | None) -> list[list[Array]]:

@@ -27,7 +27,7 @@ class Reducer(Protocol):
     """What `chunk_reduce` needs of a reducer, and `of_rows` for `chunk_map`."""
 
     def of_rows(self, rows: Array, valid: Array | None) -> Array:
-        """A chunk's contribution, from its rows ``(rows, ...)`` and from `valid`, False where a row has been counted."""
+        """A chunk's contribution, from its rows ``(rows, ...)``; `valid` is False where a row has been counted."""
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Any:
         """The state before the first chunk."""
@@ -101,17 +101,21 @@ class concat:  # noqa: N801 - a value like `add`, which happens to have a parame
     axis: int = 0
 
     def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        """The rows, along `axis`."""
         del valid  # a row that comes twice is written twice into the same place
         return jnp.moveaxis(rows, 0, self.axis)
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
+        """The whole result, empty."""
         axis = self.axis % len(block.shape)
         return _zeros(block, (*block.shape[:axis], n_rows, *block.shape[axis + 1 :]))
 
     def combine(self, state: Array, block: Array, start: Array | int) -> Array:
+        """The result with a chunk in its place."""
         return jax.lax.dynamic_update_slice_in_dim(state, block, start, self.axis % block.ndim)
 
     def finish(self, state: Array) -> Array:
+        """The result."""
         return state
 
 

@@ -71,7 +71,7 @@ def _measure(compilation: _Compilation) -> int:
     # Inside someone's jit, grad or vmap this must not become part of their program.
     with jax.ensure_compile_time_eval():
         lowered = jax.jit(fun).lower(*compilation.args)
-        analysis = _compile(lowered).memory_analysis()
+        analysis: Any = _compile(lowered).memory_analysis()
     # The program must not outlive its measurement, nor what it closes over.
     compilation.fun, compilation.args = _measured, ()
     return int(analysis.temp_size_in_bytes)
@@ -84,7 +84,8 @@ def _measured() -> None:
 def _compile(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
     """Compiles quickly where that is known to leave the buffers alone: on the CPU the machine code is not the point."""
     if jax.default_backend() == "cpu":
-        return lowered.compile(compiler_options={"xla_backend_optimization_level": 0})
+        options: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
+        return lowered.compile(compiler_options=options)
     return lowered.compile()
 
 
@@ -108,7 +109,7 @@ def scratch_bytes(fun: Callable[..., Any], *abstract_args: Any, key: Hashable = 
     args = jax.tree.map(_abstract, abstract_args)
     leaves, structure = jax.tree.flatten(args)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-    settings = (jax.default_backend(), jax.config.jax_enable_x64, tuple(sorted(static.items())))
+    settings = (jax.default_backend(), jax.config.read("jax_enable_x64"), tuple(sorted(static.items())))
     name = fun if key is None else key
     return _measure(_Compilation((name, structure, shapes, settings), fun, args, static))
 
