@@ -1,6 +1,8 @@
 """What every test, doctest and code block of the documentation runs under."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +12,19 @@ DEVICES = "--xla_force_host_platform_device_count"
 # Read by JAX when it is imported and when its backend starts, and inherited by tests that start another process.
 # Eight virtual devices cost nothing measurable; the cache makes a repeated run of the tests about three times faster
 # (memory_analysis of a cached program is that of the compiled one). JAX_ENABLE_COMPILATION_CACHE=false turns it off.
+# Compiling is most of the time here, so it is done quickly, to slower code; XLA ends a process whose flags it does not
+# know, so another one tries them first. The buffers, and so the memory that tests look at, stay the same.
+QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+
+
+def _known(flags: str) -> bool:
+    start = [sys.executable, "-c", "import jax; jax.devices()"]
+    return subprocess.run(start, env={**os.environ, "XLA_FLAGS": flags}, capture_output=True).returncode == 0
+
+
 if DEVICES not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DEVICES}=8".strip()
+    given = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{given} {DEVICES}=8 {QUICK if _known(f'{given} {QUICK}') else ''}".strip()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / "build" / "jax-cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
@@ -20,8 +33,6 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from sybil import Sybil  # noqa: E402
 from sybil.parsers.markdown import PythonCodeBlockParser  # noqa: E402
-
-import t3k  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -38,14 +49,6 @@ collect_ignore = ["docs/conf.py"]
 
 # Every ```python block of the README and of docs/ is a test; the blocks of a page share their names.
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Lets the pages wait for the surface they show; remove this once `t3k.newton_cg` is there."""
-    if not hasattr(t3k, "newton_cg"):
-        for item in items:
-            if item.path.suffix == ".md":
-                item.add_marker(pytest.mark.skip(reason="t3k.newton_cg is not written yet"))
 
 
 @pytest.fixture(autouse=True)

@@ -9,24 +9,24 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, retraction, t3, tangents, truncation
+from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, t3, tangents, truncation
 
 __all__ = [
     "add",
     "apply_derivatives",
     "entries_derivatives",
+    "geometry_frame",
+    "geometry_project",
+    "geometry_retract",
     "inner",
     "minimal_cores",
     "newton_step",
     "norm",
     "oblique_gauge",
     "orthogonal_frame",
-    "orthogonal_gauge",
     "point_probes",
     "probe_jacobian",
     "probe_transpose",
-    "project_t3",
-    "retract",
     "scale",
     "tangent_to_t3",
     "to_dense",
@@ -42,14 +42,16 @@ minimal_cores = jax.jit(frames.minimal_cores)
 norm = jax.jit(products.norm)
 oblique_gauge = jax.jit(gauge.oblique_gauge)
 orthogonal_frame = jax.jit(frames.orthogonal_frame)
-orthogonal_gauge = jax.jit(gauge.orthogonal_gauge)
-project_t3 = jax.jit(tangents.project_t3)
-retract = jax.jit(retraction.retract)
 scale = jax.jit(t3.scale)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
 to_dense = jax.jit(t3.to_dense)
 transport = jax.jit(tangents.transport)
 truncate = jax.jit(truncation.truncate, static_argnums=(1, 2))
+
+#: The methods of a geometry's kernel, which is static.
+geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
+geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
+geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
 apply_derivatives = jax.jit(point_samples.apply_derivatives, static_argnames=_SAMPLING)
 entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames=_SAMPLING)

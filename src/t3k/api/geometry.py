@@ -27,7 +27,7 @@ class Geometry:
 
     def frame(self, x: TuckerTensorTrain) -> T3Frame:
         """The frame at a point or at a stack of points."""
-        return T3Frame(*over_points(lambda cores: self.kernel.frame(cores)[0], x.stack_shape, x.cores))
+        return T3Frame(*over_points(lambda cores: compiled.geometry_frame(self.kernel, cores), x.stack_shape, x.cores))
 
     def zeros(self, frame: Any) -> T3Tangent:
         """The zero tangent in a frame."""
@@ -57,7 +57,7 @@ class Geometry:
 
     def project(self, v: T3Tangent) -> T3Tangent:
         """The gradient that a bare transpose stands for in this geometry."""
-        gauged = v.map_stack(lambda f, c: self.kernel.project(f, c))
+        gauged = v.map_stack(lambda f, c: compiled.geometry_project(self.kernel, f, c))
         return T3Tangent(v.frame, T3Variations(*gauged))
 
     def inner(self, v: T3Tangent, w: T3Tangent) -> Array:
@@ -72,7 +72,7 @@ class Geometry:
 
     def retract(self, v: T3Tangent) -> TuckerTensorTrain:
         """The point that a tangent leads to."""
-        return TuckerTensorTrain(*v.map_stack(lambda f, c: self.kernel.retract(f, c)))
+        return TuckerTensorTrain(*v.map_stack(lambda f, c: compiled.geometry_retract(self.kernel, f, c)))
 
 
 @dataclass(frozen=True)
