@@ -23,6 +23,10 @@ def data():
     return jnp.linspace(0.1, 1.0, 7), jnp.arange(4.0 * n * 7).reshape(4 * n, 7) / 100
 
 
+def text_of(program, *args):
+    return str(program.lower(*args).compile().as_text())
+
+
 def residuals(x, rows):
     return jnp.sin(rows @ x)
 
@@ -43,7 +47,7 @@ def test_a_jacobian_by_what_varies_over_devices(ours, jaxs, chunk_size):
 
     program = jax.jit(local(lambda fun: ours(fun, chunk_size=chunk_size)))
     np.testing.assert_allclose(program(points), jax.jit(local(jaxs))(points), rtol=1e-12)
-    text = program.lower(points).compile().as_text()
+    text = text_of(program, points)
     assert not any(word in text for word in ("all-gather", "all-reduce", "all-to-all", "collective-permute"))
 
 
@@ -61,7 +65,7 @@ def test_a_jacobian_of_local_rows_by_a_shared_point(ours, jaxs, chunk_size):
 
     program = jax.jit(local(lambda fun: ours(fun, chunk_size=chunk_size)))
     np.testing.assert_allclose(program(x, rows), jaxs(residuals)(x, rows), rtol=1e-12)
-    assert "all-gather" not in program.lower(x, rows).compile().as_text()
+    assert "all-gather" not in text_of(program, x, rows)
 
 
 @PAIRS
@@ -100,7 +104,7 @@ def test_plain_jit_on_sharded_rows_needs_no_gathering(ours, jaxs):
     sharded = jax.device_put(rows, where)
     if ours is chunked_jacfwd:
         program = jax.jit(ours(residuals, chunk_size=3), out_shardings=where)
-        assert "all-gather" not in program.lower(x, sharded).compile().as_text()
+        assert "all-gather" not in text_of(program, x, sharded)
     else:
         program = jax.jit(ours(residuals, chunk_size=3))
     np.testing.assert_allclose(program(x, sharded), jaxs(residuals)(x, rows), rtol=1e-12)

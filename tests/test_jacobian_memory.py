@@ -1,5 +1,7 @@
 """What chunking is for: scratch, by XLA's own account of the compiled program, on abstract shapes."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -20,8 +22,12 @@ def shape(*sizes):
     return jax.ShapeDtypeStruct(sizes, jnp.float64)
 
 
+def analyse(fun, *shapes) -> Any:
+    return jax.jit(fun).lower(*shapes).compile().memory_analysis()
+
+
 def scratch(fun, *shapes):
-    return jax.jit(fun).lower(*shapes).compile().memory_analysis().temp_size_in_bytes
+    return analyse(fun, *shapes).temp_size_in_bytes
 
 
 def two_sums(x):
@@ -48,9 +54,7 @@ def test_no_identity_is_formed(linearize):
 @pytest.mark.parametrize("builder", [chunked_jacfwd, chunked_jacrev])
 @pytest.mark.parametrize("chunk_size", [32, 33])  # 33 does not divide 2000
 def test_chunks_go_into_their_place_in_the_result(builder, chunk_size):
-    analysis = (
-        jax.jit(builder(layer, chunk_size=chunk_size)).lower(shape(2000), shape(2000, 2000)).compile().memory_analysis()
-    )
+    analysis = analyse(builder(layer, chunk_size=chunk_size), shape(2000), shape(2000, 2000))
     assert analysis.temp_size_in_bytes <= 1.5 * MB
     assert analysis.output_size_in_bytes == 2000 * 2000 * 8
 

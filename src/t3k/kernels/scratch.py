@@ -68,10 +68,10 @@ def _abstract(x: Any) -> jax.ShapeDtypeStruct:
 @functools.lru_cache(maxsize=1024)
 def _measure(compilation: _Compilation) -> int:
     fun = functools.partial(compilation.fun, **compilation.static)
-    # Inside someone's jit, grad or vmap this must not become part of their program.
-    with jax.ensure_compile_time_eval():
-        lowered = jax.jit(fun).lower(*compilation.args)
-        analysis: Any = _compile(lowered).memory_analysis()
+    # Lowering has a trace of its own, so that nothing of this becomes part of the program around it, if there is one.
+    # (Inside `jax.ensure_compile_time_eval` it would not: constants of the program would be computed and stored.)
+    lowered = jax.jit(fun).lower(*compilation.args)
+    analysis: Any = _compile(lowered).memory_analysis()
     # The program must not outlive its measurement, nor what it closes over.
     compilation.fun, compilation.args = _measured, ()
     return int(analysis.temp_size_in_bytes)
