@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from t3k.kernels.types import Array, Frame, Variations
+from t3k.kernels.types import Array, Cores, Frame, Variations
 
 __all__ = [
     "dense_apply",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 
-def dense_t3(tucker_cores: Sequence[Array], tt_cores: Sequence[Array]) -> Array:
+def dense_t3(tucker_cores: Cores, tt_cores: Cores) -> Array:
     """All entries of a T3, by one einsum; end bonds are summed.
 
     Args:
@@ -32,7 +33,7 @@ def dense_t3(tucker_cores: Sequence[Array], tt_cores: Sequence[Array]) -> Array:
       (N_0, .., N_{d-1}).
 
     Example:
-      >>> dense_t3([jnp.ones((2, 3))], [jnp.ones((1, 2, 1))]).tolist()
+      >>> dense_t3((jnp.ones((2, 3)),), (jnp.ones((1, 2, 1)),)).tolist()
       [2.0, 2.0, 2.0]
     """
     d, operands = len(tt_cores), []
@@ -64,7 +65,7 @@ def dense_tangent(frame: Frame, v: Variations) -> Array:
     return sum(terms[1:], start=terms[0])
 
 
-def dense_entries(array: Array, index: Sequence[Array]) -> Array:
+def dense_entries(array: Array, index: Sequence[ArrayLike | list[int]]) -> Array:
     """Entries at given places.
 
     Args:

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from t3k.kernels.linalg import contract
 from t3k.kernels.orthogonalize import flip
 from t3k.kernels.sweeps import sweep_cores
-from t3k.kernels.types import Array
+from t3k.kernels.types import Array, Cores
 
 __all__ = ["left_grams", "right_grams"]
 
 
-def left_grams(tt_cores: Sequence[Array], metrics: Sequence[Array] | None = None) -> tuple[Array, ...]:
+def left_grams(tt_cores: Cores, metrics: Sequence[Array] | None = None) -> tuple[Array, ...]:
     """The Gram matrix (a, a) of all that lies left of each core.
 
     Args:
@@ -27,7 +27,7 @@ def left_grams(tt_cores: Sequence[Array], metrics: Sequence[Array] | None = None
       One matrix per core, the first of them 1.
 
     Example:
-      >>> [P.item() for P in left_grams([jnp.ones((1, 2, 1))] * 3)]
+      >>> [P.item() for P in left_grams((jnp.ones((1, 2, 1)),) * 3)]
       [1.0, 2.0, 4.0]
     """
     start = jnp.ones((1, 1), tt_cores[0].dtype)
@@ -35,7 +35,7 @@ def left_grams(tt_cores: Sequence[Array], metrics: Sequence[Array] | None = None
     return sweep_cores(_gram_step if metrics else _orthonormal_gram_step, start, items)[1]
 
 
-def right_grams(tt_cores: Sequence[Array], metrics: Sequence[Array] | None = None) -> tuple[Array, ...]:
+def right_grams(tt_cores: Cores, metrics: Sequence[Array] | None = None) -> tuple[Array, ...]:
     """The Gram matrix (b, b) of all that lies right of each core; see `left_grams`.
 
     Args:
@@ -46,10 +46,10 @@ def right_grams(tt_cores: Sequence[Array], metrics: Sequence[Array] | None = Non
       One matrix per core, the last of them 1.
 
     Example:
-      >>> [P.item() for P in right_grams([jnp.ones((1, 2, 1))] * 3)]
+      >>> [P.item() for P in right_grams((jnp.ones((1, 2, 1)),) * 3)]
       [4.0, 2.0, 1.0]
     """
-    return left_grams(flip(tuple(tt_cores)), metrics and metrics[::-1])[::-1]
+    return left_grams(flip(tt_cores), metrics and metrics[::-1])[::-1]
 
 
 def _gram_step(P: Array, item: tuple[Array, Array]) -> tuple[Array, Array]:

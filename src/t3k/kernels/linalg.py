@@ -8,6 +8,7 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import jax
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 
 from t3k.kernels.types import Array
 
-__all__ = ["HIGHEST", "contract", "in_working_precision", "qr", "root", "svd"]
+__all__ = ["HIGHEST", "contract", "in_working_precision", "normal_like", "qr", "root", "svd"]
 
 HIGHEST = jax.lax.Precision.HIGHEST
 #: `jnp.einsum` in the highest precision.
@@ -75,7 +76,7 @@ def qr(matrix: Array) -> tuple[Array, Array]:
 
 @in_working_precision
 def svd(matrix: Array) -> tuple[Array, Array]:
-    """Left singular vectors and singular values, thin. A wide matrix is first made square by QR of its transpose.
+    """Left singular vectors and singular values, thin. A very wide matrix is first made square by QR.
 
     Args:
       matrix: (p, q).
@@ -89,9 +90,32 @@ def svd(matrix: Array) -> tuple[Array, Array]:
       [(2, 2), (2,)]
     """
     rows, columns = matrix.shape
-    square = jnp.linalg.qr(matrix.T, mode="r").T if columns > rows else matrix
-    vectors, values, _ = jnp.linalg.svd(square, full_matrices=False)
+    if columns > 8 * rows:  # as it would do inside, but without the right vectors
+        matrix = jnp.linalg.qr(matrix.T, mode="r").T
+    vectors, values, _ = jnp.linalg.svd(matrix, full_matrices=False)
     return vectors, values
+
+
+def normal_like(key: Array, tree: Any) -> Any:
+    """Independent standard normal numbers in place of every entry, by one call of the generator, which compiles slowly.
+
+    Args:
+      key: from `jax.random.key`.
+      tree: a pytree of arrays of one dtype.
+
+    Returns:
+      A pytree of the same structure, shapes and dtype.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> [x.shape for x in normal_like(jax.random.key(0), [jnp.zeros(2), jnp.zeros((3, 1))])]
+      [(2,), (3, 1)]
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    stops = list(accumulate(leaf.size for leaf in leaves))
+    drawn = jax.random.normal(key, (stops[-1],), leaves[0].dtype)
+    parts = [drawn[stop - leaf.size : stop].reshape(leaf.shape) for leaf, stop in zip(leaves, stops, strict=True)]
+    return jax.tree.unflatten(structure, parts)
 
 
 def root(squared: Array) -> Array:

@@ -5,13 +5,13 @@ cores in diagonal blocks, so that ranks add up (inner products and norms are in 
 """
 
 from collections.abc import Sequence
+from typing import cast
 
-import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from t3k.kernels.checks import check_t3
-from t3k.kernels.linalg import contract
+from t3k.kernels.linalg import contract, normal_like
 from t3k.kernels.types import Array, T3Cores, as_tuple, like_train
 
 __all__ = [
@@ -90,10 +90,7 @@ def random_cores(
       >>> [U.shape for U in random_cores(jax.random.key(0), (4, 5), (2, 3), (1, 2, 1)).tucker]
       [(2, 4), (3, 5)]
     """
-    leaves, structure = jax.tree.flatten(zeros_cores(shape, tucker_ranks, tt_ranks, dtype))
-    keys = jax.random.split(key, len(leaves))
-    drawn = [jax.random.normal(keys[i], leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, drawn)
+    return cast(T3Cores, normal_like(key, zeros_cores(shape, tucker_ranks, tt_ranks, dtype)))
 
 
 def sum_end_bonds(x: T3Cores) -> T3Cores:

@@ -88,13 +88,13 @@ def truncate_tolerance(
       ((4, 5), (1, 1), (1, 1, 1))
     """
     require_concrete("truncate_tolerance", x)
-    tucker, tt = singular_values(x)
+    tucker, tt = _singular_values(x)
     allowed = split_tolerance(tt[0][0], rtol, atol, len(tucker))
     n = tuple(rank_within(values, allowed) for values in tucker)
     r = tuple(rank_within(values, allowed) for values in tt)
     n = cap_ranks(n, n if max_tucker_ranks is None else max_tucker_ranks)
     r = cap_ranks(r, r if max_tt_ranks is None else (1, *max_tt_ranks[1:-1], 1))
-    return minimal_cores(project_to_ranks(x, n, r))
+    return _minimal_cores(_project_to_ranks(x, n, r))
 
 
 @in_working_precision
@@ -120,6 +120,12 @@ def project_to_ranks(x: T3Cores, tucker_ranks: Sequence[int], tt_ranks: Sequence
     return T3Cores(bases, _round_train(tt, tt_ranks))
 
 
+# Run eagerly, `truncate_tolerance` would compile each of their operations by itself.
+_singular_values = jax.jit(singular_values)
+_project_to_ranks = jax.jit(project_to_ranks, static_argnums=(1, 2))
+_minimal_cores = jax.jit(minimal_cores)
+
+
 def _change_basis(carry: tuple[()], item: tuple[Array, Array, Array]) -> tuple[tuple[()], Array]:
     U, G, B = item
     return carry, contract("akb,km->amb", G, contract("ko,mo->km", U, B))
@@ -130,7 +136,7 @@ def _tucker_bases(x: T3Cores, tucker_ranks: Sequence[int]) -> tuple[Array, ...]:
     rows, tt = orthonormalize_rows(*jax.lax.stop_gradient(x))
     centres = right_orthogonalize(left_orthogonalize(tt).cores).centres
     _, metrics = sweep_cores(_metric_step, (), tuple(x.tucker))
-    left, right = left_grams(tuple(x.tt), metrics), right_grams(tuple(x.tt), metrics)
+    left, right = left_grams(x.tt, metrics), right_grams(x.tt, metrics)
     ranks = [jnp.zeros((int(n), 0)) for n in tucker_ranks]
     items = zip(rows, centres, *x, left, right, ranks, strict=True)
     return sweep_cores(_basis_step, (), list(items))[1]

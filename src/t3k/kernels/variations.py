@@ -5,11 +5,15 @@ coordinates is the inner product of the corewise geometry, and that of tangents 
 orthogonal and the coordinates are gauged (`t3k.kernels.gauge`).
 """
 
+from functools import reduce
+from operator import add
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 
 from t3k.kernels.checks import check_frame
-from t3k.kernels.linalg import contract, root
+from t3k.kernels.linalg import contract, normal_like, root
 from t3k.kernels.types import Array, Frame, Variations, like_train
 
 __all__ = ["random_variations", "variation_inner", "variation_norm", "zero_variations"]
@@ -32,8 +36,7 @@ def variation_inner(v: Variations, w: Variations) -> Array:
       5.0
     """
     products = jax.tree.map(lambda x, y: contract("p,p->", x.reshape(-1), y.reshape(-1)), tuple(v), tuple(w))
-    first, *others = jax.tree.leaves(products)
-    return sum(others, start=first)
+    return reduce(add, jax.tree.leaves(products))
 
 
 def variation_norm(v: Variations) -> Array:
@@ -91,7 +94,4 @@ def random_variations(key: Array, frame: Frame) -> Variations:
       >>> [V.shape for V in random_variations(jax.random.key(0), Frame(U, G, G, G)).tucker]
       [(2, 4)]
     """
-    leaves, structure = jax.tree.flatten(zero_variations(frame))
-    keys = jax.random.split(key, len(leaves))
-    drawn = [jax.random.normal(keys[i], leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, drawn)
+    return cast(Variations, normal_like(key, zero_variations(frame)))
