@@ -1,5 +1,7 @@
 """Laws of the geometry on random points, tangents and tensors of a few structures."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from t3k.kernels.t3 import random_cores, scale
 from t3k.kernels.tangents import project_dense, project_t3, tangent_to_t3, transport
 from t3k.kernels.variations import random_variations, variation_inner
 
-STRUCTURES = [
+STRUCTURES: list[Any] = [
     ((4,), (3,), (2, 2)),
     ((3, 4), (2, 2), (1, 2, 1)),
     ((3, 1, 4), (4, 2, 2), (2, 2, 5, 1)),
@@ -30,18 +32,18 @@ CASES = {
 SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
 
 
-def point(key, structure, kind):
-    x = random_cores(key, *structure, dtype=jnp.float64)
+def point(key, structure: Any, kind):
+    x = random_cores(key, *structure, jnp.float64)
     deficient = x._replace(tt=tuple(jnp.broadcast_to(G[:1, :, :1], G.shape) for G in x.tt))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves)[kind], x, deficient, scale(x, 0.0))
 
 
-def draw(structure, kind, seed):
+def draw(structure: Any, kind, seed):
     keys = jax.random.split(jax.random.key(seed), 4)
     x = point(keys[0], structure, kind)
     frame, at_point = orthogonal_frame(x)
     v, w = random_variations(keys[1], frame), random_variations(keys[2], frame)
-    return x, frame, at_point, v, w, random_cores(keys[3], *structure, dtype=jnp.float64)
+    return x, frame, at_point, v, w, random_cores(keys[3], *structure, jnp.float64)
 
 
 def flat(tree):
