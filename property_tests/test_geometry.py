@@ -33,7 +33,7 @@ SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
 
 
 def point(key, structure: Any, kind):
-    x = random_cores(key, *structure, jnp.float64)
+    x = random_cores(key, structure[0], structure[1], structure[2], jnp.float64)
     deficient = x._replace(tt=tuple(jnp.broadcast_to(G[:1, :, :1], G.shape) for G in x.tt))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves)[kind], x, deficient, scale(x, 0.0))
 
@@ -43,7 +43,7 @@ def draw(structure: Any, kind, seed):
     x = point(keys[0], structure, kind)
     frame, at_point = orthogonal_frame(x)
     v, w = random_variations(keys[1], frame), random_variations(keys[2], frame)
-    return x, frame, at_point, v, w, random_cores(keys[3], *structure, jnp.float64)
+    return x, frame, at_point, v, w, random_cores(keys[3], structure[0], structure[1], structure[2], jnp.float64)
 
 
 def flat(tree):
