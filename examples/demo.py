@@ -31,7 +31,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--probes", type=int, default=600, help="measurements of each kind (default: %(default)s)")
     parser.add_argument("--tucker-ranks", type=int, nargs=3, default=(20, 20, 8), metavar="n")
     parser.add_argument("--tt-ranks", type=int, nargs=4, default=(1, 20, 8, 1), metavar="r")
-    parser.add_argument("--iterations", type=int, default=25, help="Newton iterations at the most")
+    parser.add_argument("--iterations", type=int, default=40, help="Newton iterations at the most")
     parser.add_argument("--output", type=Path, default=Path("output"), help="folder of the figures")
     return parser.parse_args()
 
@@ -58,8 +58,8 @@ def main() -> None:
         start,
         order=1,
         max_iterations=args.iterations,
-        max_cg=30,
-        gradient_tolerance=1e-4,
+        max_cg=40,
+        gradient_tolerance=2e-3,
         verbose="bar",
     )
     seconds = time.perf_counter() - began

@@ -67,13 +67,15 @@ def _memory(folder: Path, problem: Any, chunk: int) -> Path:
     import matplotlib.pyplot as plt
 
     n_probes = problem[4]
-    sizes = sorted({c for c in (16, 32, 64, 128, 256, 512) if c < n_probes} | {n_probes})
+    sizes = [c for c in (16, 32, 64, 128, 256, 512) if 1.5 * c < n_probes] + [n_probes]
     scratch = [t3k.memory_report(*problem, chunk_size=c, dtype=np.float32).scratch / 2**20 for c in sizes]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    axes.loglog(sizes, scratch, "o-", base=2, color="C0")
+    axes.loglog(sizes, scratch, "o-", color="C0")
     axes.axvline(chunk, color="C1", linestyle="--", label=f'"auto" takes {chunk}')
     axes.set(xlabel="chunk_size (probes at a time)", ylabel="scratch (MiB)", title="Memory of the transpose")
     axes.set_xticks(sizes, [str(c) for c in sizes])
+    axes.set_yticks(scratch, [f"{mib:.1f}" for mib in scratch])
+    axes.minorticks_off()
     axes.grid(alpha=0.3, which="both")
     axes.legend()
     return _finish(figure, folder / "memory.png")
