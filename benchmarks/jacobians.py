@@ -1,7 +1,7 @@
 """Jacobians against `jax.jacfwd`/`jax.jacrev` and solvax: the same functions, one process, calls interleaved.
 
-Run as ``python -m benchmarks.jacobians``; prints a Markdown table and writes JSON next to the other results with
-``--json PATH``. Every program is jitted and compiled before the clock starts; a round calls each once, in turn, so
+Run as ``python -m benchmarks.jacobians``; prints a Markdown table, and writes the times as JSON with ``--json PATH``.
+Programs are jitted, but for one case, and have run once before the clock starts. A round calls each once, in turn, so
 that whatever else the machine does falls on all of them. The ratios are of the medians and of the fastest rounds.
 """
 
@@ -22,13 +22,14 @@ from t3k.kernels.jacobian import chunked_jacfwd, chunked_jacrev
 
 
 class Case(NamedTuple):
-    """A function, its argument, and the mode that suits it."""
+    """A function, its argument, the mode that suits it, and whether the program is jitted or called as it is."""
 
     name: str
     fun: Callable[..., Any]
     x: jax.Array
     mode: str
     transform: Callable[..., Any] = lambda jacobian: jacobian
+    jit: bool = True
 
 
 def _random(seed: int, *shape: int) -> jax.Array:
@@ -72,6 +73,7 @@ def cases() -> list[Case]:
         Case("tanh(W sin x), n=m=1000", lambda x: jnp.tanh(matrix @ jnp.sin(x)), _random(0, 1000), "fwd"),
         Case("the same by rows", lambda x: jnp.tanh(matrix @ jnp.sin(x)), _random(0, 1000), "rev"),
         Case("50k intermediate, n=m=1000", _wide(1000, 50), _random(0, 1000), "fwd"),
+        Case("the same, called without jit", _wide(1000, 50), _random(0, 1000), "fwd", jit=False),
         Case("tall, n=50, m=20000", lambda x: jnp.sin(tall @ x), _random(0, 50), "fwd"),
         Case("wide, n=20000, m=50", lambda x: jnp.sin(x @ tall), _random(0, 20000), "rev"),
         Case("20 layers, n=300", _network(300, 20), _random(0, 300), "fwd"),
@@ -92,9 +94,12 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
     """Times of each builder's program over the rounds, with its scratch."""
     programs, scratch = {}, {}
     for name, build in builders(case.mode).items():
-        compiled = jax.jit(case.transform(build(case.fun))).lower(case.x).compile()
-        jax.block_until_ready(compiled(case.x))
-        programs[name], scratch[name] = compiled, int(compiled.memory_analysis().temp_size_in_bytes)
+        program: Any = case.transform(build(case.fun))
+        if case.jit:
+            program = jax.jit(program).lower(case.x).compile()
+            scratch[name] = int(program.memory_analysis().temp_size_in_bytes)
+        jax.block_until_ready(program(case.x))
+        programs[name] = program
     times: dict[str, list[float]] = {name: [] for name in programs}
     order = list(programs)
     for turn in range(rounds):
@@ -122,7 +127,7 @@ def table(results: list[dict[str, Any]]) -> str:
             f"{ratio(result, other, statistics.median):.2f} ({ratio(result, other, min):.2f})"
             for other in ("jax", "solvax")
         ]
-        scratch = ", ".join(f"{result['scratch_bytes'][name] / 1e6:.2f}" for name in ("jax", "solvax", "t3k"))
+        scratch = ", ".join(f"{size / 1e6:.2f}" for size in result["scratch_bytes"].values())
         lines.append("| " + " | ".join([result["case"], *medians, *ratios, scratch]) + " |")
     for other in ("jax", "solvax"):
         means = [statistics.geometric_mean(ratio(r, other, s) for r in results) for s in (statistics.median, min)]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from t3k.kernels.chunking import balanced_chunk
+from t3k.kernels.chunking import LANE, balanced_chunk
 from t3k.kernels.scratch import LinearScratch, fit_scratch
 
 __all__ = ["Choice", "auto_chunk_size", "choose_chunk", "tree_bytes"]
@@ -14,6 +14,9 @@ __all__ = ["Choice", "auto_chunk_size", "choose_chunk", "tree_bytes"]
 _MIB = 2**20
 #: Rows at a time below which loops and matrix products get slow, if memory allows so many.
 _ROWS = 8
+#: So few rows are taken at once if that needs no more scratch than what must be there anyway: every step of a loop
+#: reads what the function closes over once more, and saves little of a little.
+_FEW = 64
 #: The two widths that a line is fitted to.
 _WIDTHS = (8, 32)
 
@@ -152,16 +155,23 @@ def _choose_measured(
     line = fit_scratch(measure, small, large)
     rows = max(_ROWS, machine.fast // max(per_row, 1))
     limit = max(resident, machine.free) if budget is None else budget
-    chunk = min(rows, line.largest_within(limit) or 1, n_rows)
+    chunk = min(_round(rows, up=True), _round(line.largest_within(limit) or 1), n_rows)
     chunk = balanced_chunk(n_rows, chunk)
     dense = measure(None)
     # A loop of one or two steps, or half the scratch, is not worth a loop.
-    allowed = max(2 * line.at(chunk), machine.small)
+    allowed = max(2 * line.at(chunk), machine.small, limit if n_rows <= _FEW else 0)
     if dense <= (allowed if budget is None else min(allowed, budget)):
         return Choice(None, f"dense: its scratch of {dense} bytes is small, or not twice that of chunks", dense, line)
     if budget is not None:
         chunk = _fit_exactly(measure, chunk, budget)
     return Choice(chunk, f"chunked: dense would need {dense} bytes of scratch", dense, line)
+
+
+def _round(rows: int, *, up: bool = False) -> int:
+    """A multiple of `LANE`, or of two `LANE` upwards, if there are so many rows: other widths cost products 20%."""
+    if rows <= LANE:
+        return rows
+    return math.ceil(rows / (2 * LANE)) * 2 * LANE if up else rows // LANE * LANE
 
 
 def _fit_exactly(measure: Callable[[int | None], int], chunk: int, budget: int) -> int:
