@@ -1,0 +1,1 @@
+"""t3k against its peers, in one process, by turns."""

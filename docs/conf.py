@@ -35,6 +35,7 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
 myst_heading_anchors = 3
@@ -78,7 +79,10 @@ def summary(module: ModuleType) -> str:
 def section(module: ModuleType) -> list[str]:
     """The reference of one module: its docstring, then its exports in order."""
     title = module.__name__
-    lines = [title, "-" * len(title), "", f".. automodule:: {module.__name__}", "   :no-members:", ""]
+    lines = [title, "-" * len(title), "", f".. automodule:: {module.__name__}", "   :no-members:"]
+    if module.__name__ in {public_path(module, name) for name in module.__all__}:
+        lines += ["   :no-index:"]  # the function of this name has the entry
+    lines += [""]
     for name in module.__all__:
         lines += entry(module, name)
     return lines

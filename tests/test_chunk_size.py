@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,6 +7,7 @@ import pytest
 
 import t3k
 from t3k.api import chunk_size
+from t3k.kernels.chunking import LANE
 from t3k.kernels.probe_maps import probe_transpose
 
 PROBLEM = ((20, 21, 22, 20), (6, 6, 6, 6), (1, 6, 6, 6, 1), 2, 2000)
@@ -19,7 +22,8 @@ def scratch(chunk):
     def run(zz, ww, pp, frame):
         return probe_transpose(zz, ww, pp, frame, order, sum_over_probes=True, chunk_size=chunk)
 
-    return jax.jit(run).lower(zz, ww, ww, frame).compile().memory_analysis().temp_size_in_bytes
+    analysis: Any = jax.jit(run).lower(zz, ww, ww, frame).compile().memory_analysis()
+    return analysis.temp_size_in_bytes
 
 
 def test_a_budget_is_kept_and_used():
@@ -57,7 +61,7 @@ def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
     problem = chunk_size.ProblemShape((10, 10), (2, 2), (1, 2, 1), 1, 1000, 1, jnp.dtype("float32"))
     assert chunk_size.auto_chunk(problem) == chunk_size.FAST_CHUNK
     assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
-    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == chunk_size.LANE
+    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == LANE
 
 
 def test_auto_works_under_jit():

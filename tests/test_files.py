@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import t3k
-from t3k.api import files
 from tests.api_problems import assert_trees_close, stacked, tensor
 
 
@@ -27,7 +26,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr(files.np, "savez", fail)
+    monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(OSError, match="disk full"):
         tensor(1).save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]

@@ -41,7 +41,8 @@ def test_it_recovers_a_tensor_from_zeros_and_a_second_fit_compiles_nothing():
     other, sample, data = problem(1, seed=1)
     refitted, stats = fit(sample, data)
     assert error(refitted, other) < 1e-8
-    assert traced and step._cache_size() == traced
+    assert traced > 0
+    assert step._cache_size() == traced
 
 
 def test_plain_probes_and_corewise_geometry_recover_it_too():
@@ -126,22 +127,46 @@ def refusals():
     _, (ww, pp), data = problem(1)
     spoilt = tuple(w.copy() for w in ww)
     spoilt[1][17, 2] = np.nan
-    yield lambda: fit((spoilt, pp), data), ValueError, r"sample: ww must be finite; mode 1 has nan at probe \(17,\), entry 2"
-    yield lambda: fit((ww, pp), tuple(z.at[0, 3, 1].set(jnp.inf) for z in data)), ValueError, "data must be finite; mode 0"
+    yield (
+        lambda: fit((spoilt, pp), data),
+        ValueError,
+        r"sample: ww must be finite; mode 1 has nan at probe \(17,\), entry 2",
+    )
+    yield (
+        lambda: fit((ww, pp), tuple(z.at[0, 3, 1].set(jnp.inf) for z in data)),
+        ValueError,
+        "data must be finite; mode 0",
+    )
     yield lambda: fit((ww, pp), data[:2]), ValueError, "data must have one array for each of the 3 modes"
     yield lambda: fit((ww, pp), tuple(z[:1] for z in data)), ValueError, r"data\[0\] must have shape \(2, 60, 5\)"
     yield lambda: fit(ww, data), TypeError, r"sample must be \(ww, pp\)"
-    yield lambda: fit((ww, pp), data, weight=np.ones((4, 2))), ValueError, "weight must have a row for each of the 3 modes"
+    yield (
+        lambda: fit((ww, pp), data, weight=np.ones((4, 2))),
+        ValueError,
+        "weight must have a row for each of the 3 modes",
+    )
     yield lambda: fit((ww, pp), data, geometry="manifold"), TypeError, "geometry must be t3k.MANIFOLD"
     yield lambda: fit((ww, pp), data, x0=np.ones(3)), TypeError, "x0 must be a TuckerTensorTrain"
     yield lambda: fit((ww, pp), data, chunk_size=-3), ValueError, "chunk_size must be an int >= 1"
     yield lambda: fit((ww, pp), data, max_iterations=0), ValueError, "max_iterations must be ints >= 1"
     yield lambda: fit((ww, pp), data, verbose="loud"), ValueError, "verbose must be False, True"
-    yield lambda: t3k.newton_cg(t3k.MANIFOLD, "probe_derivatives", (ww, pp), data, zeros()), ValueError, "order must be given"
+    yield (
+        lambda: t3k.newton_cg(t3k.MANIFOLD, "probe_derivatives", (ww, pp), data, zeros()),
+        ValueError,
+        "order must be given",
+    )
     yield lambda: t3k.newton_cg(t3k.MANIFOLD, "prob", ww, data, zeros()), ValueError, "kind must be"
-    yield lambda: t3k.newton_cg(t3k.MANIFOLD, "probe", ww, data, zeros(), order=1), ValueError, "order must be None or 0"
+    yield (
+        lambda: t3k.newton_cg(t3k.MANIFOLD, "probe", ww, data, zeros(), order=1),
+        ValueError,
+        "order must be None or 0",
+    )
     kind = t3k.probe_derivatives_kind(1)
-    yield lambda: t3k.newton_cg(t3k.MANIFOLD, kind, ww, data, zeros(), order=2), ValueError, "order must be that of the kind"
+    yield (
+        lambda: t3k.newton_cg(t3k.MANIFOLD, kind, ww, data, zeros(), order=2),
+        ValueError,
+        "order must be that of the kind",
+    )
 
 
 def test_bad_input_is_refused_in_words():

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +8,16 @@ import numpy as np
 import pytest
 
 import t3k
-from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, dense_samples, stacked, tensor, vectors
+from tests.api_problems import (
+    SHAPE,
+    TT_RANKS,
+    TUCKER_RANKS,
+    assert_trees_close,
+    dense_samples,
+    stacked,
+    tensor,
+    vectors,
+)
 
 
 def test_stacked_arrays_and_lists_are_cores_too():
@@ -126,7 +136,12 @@ def test_dtypes_are_kept(dtype):
 
 @pytest.mark.parametrize(
     ("shape", "n", "r"),
-    [((4,), (2,), (1, 1)), ((4, 5), (2, 2), (1, 2, 1)), ((1, 5, 1), (1, 2, 1), (1, 1, 1, 1)), ((3, 3), (1, 1), (1, 1, 1))],
+    [
+        ((4,), (2,), (1, 1)),
+        ((4, 5), (2, 2), (1, 2, 1)),
+        ((1, 5, 1), (1, 2, 1), (1, 1, 1, 1)),
+        ((3, 3), (1, 1), (1, 1, 1)),
+    ],
 )
 def test_short_trains_and_sizes_of_one_work(shape, n, r):
     x = t3k.TuckerTensorTrain.randn(jax.random.key(0), shape, n, r)
@@ -153,13 +168,33 @@ def test_a_person_can_read_it():
 
 BAD = [
     (lambda: t3k.TuckerTensorTrain("ab", "cd"), TypeError, "tucker_cores must be a sequence"),
-    (lambda: t3k.TuckerTensorTrain([np.ones((2, 3)) * 1j], [np.ones((1, 2, 1))]), TypeError, r"tucker_cores\[0\] must be real"),
-    (lambda: t3k.TuckerTensorTrain([np.ones((2, 3))], [np.ones((1, 4, 1))]), ValueError, r"tt_cores\[0\] must have shape"),
-    (lambda: t3k.TuckerTensorTrain([np.ones((2, 3))] * 2, [np.ones((1, 2, 3)), np.ones((2, 2, 1))]), ValueError, r"tt_cores\[1\]"),
+    (
+        lambda: t3k.TuckerTensorTrain([np.ones((2, 3)) * 1j], [np.ones((1, 2, 1))]),
+        TypeError,
+        r"tucker_cores\[0\] must be real",
+    ),
+    (
+        lambda: t3k.TuckerTensorTrain([np.ones((2, 3))], [np.ones((1, 4, 1))]),
+        ValueError,
+        r"tt_cores\[0\] must have shape",
+    ),
+    (
+        lambda: t3k.TuckerTensorTrain([np.ones((2, 3))] * 2, [np.ones((1, 2, 3)), np.ones((2, 2, 1))]),
+        ValueError,
+        r"tt_cores\[1\]",
+    ),
     (lambda: t3k.TuckerTensorTrain([np.ones((2, 3))], []), ValueError, "at least one mode"),
-    (lambda: t3k.TuckerTensorTrain.zeros((3, 4), (2,), (1, 2, 1)), ValueError, "tucker_ranks must have 2 entries; got 1"),
+    (
+        lambda: t3k.TuckerTensorTrain.zeros((3, 4), (2,), (1, 2, 1)),
+        ValueError,
+        "tucker_ranks must have 2 entries; got 1",
+    ),
     (lambda: t3k.TuckerTensorTrain.zeros((3, 4), (2, 0), (1, 2, 1)), ValueError, "tucker_ranks must be ints >= 1"),
-    (lambda: t3k.TuckerTensorTrain.zeros((3, 4), (2, 2.0), (1, 2, 1)), TypeError, "tucker_ranks must be a sequence of ints"),
+    (
+        lambda: t3k.TuckerTensorTrain.zeros((3, 4), cast(Any, (2, 2.0)), (1, 2, 1)),
+        TypeError,
+        "tucker_ranks must be a sequence of ints",
+    ),
     (lambda: t3k.TuckerTensorTrain.from_dense(3.0), ValueError, "at least one axis"),
     (lambda: t3k.TuckerTensorTrain.from_dense(np.ones((2, 2)), rtol=-1), ValueError, "rtol must be a finite number"),
     (lambda: tensor().probe(vectors()[:2]), ValueError, "ww must have one array for each of the 3 modes; got 2"),
@@ -172,8 +207,12 @@ BAD = [
     (lambda: tensor().entries(([0], [0], [7])), IndexError, r"index\[2\] must be in \[-7, 7\)"),
     (lambda: tensor().entries(([0], [0], [0.5])), TypeError, r"index\[2\] must hold integers"),
     (lambda: tensor().entries(([0], [0])), ValueError, "index must have one array"),
-    (lambda: tensor() + t3k.TuckerTensorTrain.zeros((5, 6), (2, 2), (1, 2, 1)), ValueError, "the other tensor must have shape"),
-    (lambda: tensor().inner(3), TypeError, "must be a TuckerTensorTrain; got int"),
+    (
+        lambda: tensor() + t3k.TuckerTensorTrain.zeros((5, 6), (2, 2), (1, 2, 1)),
+        ValueError,
+        "the other tensor must have shape",
+    ),
+    (lambda: tensor().inner(cast(Any, 3)), TypeError, "must be a TuckerTensorTrain; got int"),
     (lambda: stacked(2).round(rtol=0.1), ValueError, "rtol needs a single tensor"),
     (lambda: tensor() + 1, TypeError, "unsupported operand"),
 ]

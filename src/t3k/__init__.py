@@ -8,6 +8,17 @@ from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
+from t3k.kernels.auto_chunk import auto_chunk_size
+from t3k.kernels.chunk_map import chunk_map
+from t3k.kernels.jacobian import chunked_jacfwd, chunked_jacobian, chunked_jacrev, chunked_value_and_jacobian
+from t3k.kernels.jacobian_consumers import (
+    chunked_column_norms,
+    chunked_diagonal,
+    chunked_jtj,
+    chunked_jtr,
+    chunked_row_norms,
+)
+from t3k.kernels.jacobian_report import chunk_report
 
 __all__ = [
     "COREWISE",
@@ -16,6 +27,18 @@ __all__ = [
     "T3Tangent",
     "T3Variations",
     "TuckerTensorTrain",
+    "auto_chunk_size",
+    "chunk_map",
+    "chunk_report",
+    "chunked_column_norms",
+    "chunked_diagonal",
+    "chunked_jacfwd",
+    "chunked_jacobian",
+    "chunked_jacrev",
+    "chunked_jtj",
+    "chunked_jtr",
+    "chunked_row_norms",
+    "chunked_value_and_jacobian",
     "estimate_chunk_size",
     "max_chunk_size_within",
     "memory_report",

@@ -14,7 +14,7 @@ __all__ = ["T3Frame", "T3Variations", "as_frame", "as_variations"]
 
 
 @pytree
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class T3Frame:
     """The frame (U, O, L, R) of a tangent space, as `MANIFOLD.frame` and `COREWISE.frame` make it.
 
@@ -35,19 +35,13 @@ class T3Frame:
     left: tuple[Array, ...]
     right: tuple[Array, ...]
 
-    def __post_init__(self) -> None:
-        trains = [
-            validate.as_train(name, getattr(self, name), ndim)
-            for name, ndim in zip(self._names(), (2, 3, 3, 3), strict=True)
-        ]
-        validate.require_frame(*trains)
-        dtype = validate.common_dtype(*trains)
-        for name, train in zip(self._names(), trains, strict=True):
+    def __init__(self, up: Any, down: Any, left: Any, right: Any) -> None:
+        given = {"up": up, "down": down, "left": left, "right": right}
+        trains = {name: validate.as_train(name, train, 2 if name == "up" else 3) for name, train in given.items()}
+        validate.require_frame(**trains)
+        dtype = validate.common_dtype(*trains.values())
+        for name, train in trains.items():
             object.__setattr__(self, name, validate.cast_train(train, dtype))
-
-    @staticmethod
-    def _names() -> tuple[str, ...]:
-        return ("up", "down", "left", "right")
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         return iter((self.up, self.down, self.left, self.right))
@@ -107,7 +101,7 @@ def as_frame(frame: Any) -> T3Frame:
 
 
 @pytree
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class T3Variations:
     """Coordinates (V, H) of a tangent in a frame; leading axes V + C are stacks of tangents and of frames.
 
@@ -119,9 +113,9 @@ class T3Variations:
     tucker: tuple[Array, ...]
     tt: tuple[Array, ...]
 
-    def __post_init__(self) -> None:
-        tucker = validate.as_train("tucker", self.tucker, 2)
-        tt = validate.as_train("tt", self.tt, 3)
+    def __init__(self, tucker: Any, tt: Any) -> None:
+        tucker = validate.as_train("tucker", tucker, 2)
+        tt = validate.as_train("tt", tt, 3)
         if len(tucker) != len(tt):
             raise ValueError(f"variations must have as many tt as tucker cores ({len(tucker)}); got {len(tt)}")
         dtype = validate.common_dtype(tucker, tt)

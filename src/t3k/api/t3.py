@@ -18,7 +18,7 @@ __all__ = ["TuckerTensorTrain"]
 
 
 @pytree
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class TuckerTensorTrain(PointSamples):
     """A tensor in Tucker tensor train format: Tucker cores ``U_i`` and TT cores ``G_i``.
 
@@ -47,9 +47,9 @@ class TuckerTensorTrain(PointSamples):
     tucker_cores: tuple[Array, ...]
     tt_cores: tuple[Array, ...]
 
-    def __post_init__(self) -> None:
-        tucker = validate.as_train("tucker_cores", self.tucker_cores, 2)
-        tt = validate.as_train("tt_cores", self.tt_cores, 3)
+    def __init__(self, tucker_cores: Any, tt_cores: Any) -> None:
+        tucker = validate.as_train("tucker_cores", tucker_cores, 2)
+        tt = validate.as_train("tt_cores", tt_cores, 3)
         validate.require_cores(tucker, tt)
         dtype = validate.common_dtype(tucker, tt)
         object.__setattr__(self, "tucker_cores", validate.cast_train(tucker, dtype))

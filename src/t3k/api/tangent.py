@@ -17,7 +17,7 @@ __all__ = ["T3Tangent"]
 
 
 @pytree
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class T3Tangent:
     """A tangent vector: coordinates (V, H) in a frame (U, O, L, R).
 
@@ -44,10 +44,10 @@ class T3Tangent:
     frame: T3Frame
     variations: T3Variations
 
-    def __post_init__(self) -> None:
-        frame = as_frame(self.frame)
-        object.__setattr__(self, "frame", frame)
-        object.__setattr__(self, "variations", as_variations(self.variations, frame))
+    def __init__(self, frame: Any, variations: Any) -> None:
+        checked = as_frame(frame)
+        object.__setattr__(self, "frame", checked)
+        object.__setattr__(self, "variations", as_variations(variations, checked))
 
     @property
     def shape(self) -> tuple[int, ...]:
