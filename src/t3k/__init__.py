@@ -18,10 +18,11 @@ from t3k.kernels.jacobian_consumers import (
     chunked_jtr,
     chunked_row_norms,
 )
-from t3k.kernels.jacobian_report import chunk_report
+from t3k.kernels.jacobian_report import ChunkReport, chunk_report
 
 __all__ = [
     "COREWISE",
+    "ChunkReport",
     "MANIFOLD",
     "T3Frame",
     "T3Tangent",

@@ -147,8 +147,9 @@ def estimate_chunk_size(
 
     Example:
       >>> import t3k
-      >>> t3k.estimate_chunk_size((8, 9, 10), (2, 3, 2), (1, 2, 2, 1), 1, 50)
-      50
+      >>> chunk = t3k.estimate_chunk_size((40, 40, 40), (8, 8, 8), (1, 8, 8, 1), 2, 2000)
+      >>> 32 < chunk < 2000
+      True
     """
     problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
     return _balanced(problem, "transpose")
@@ -254,7 +255,7 @@ def memory_report(
       >>> import t3k
       >>> report = t3k.memory_report((8, 9, 10), (2, 3, 2), (1, 2, 2, 1), 1, 1000, chunk_size=100)
       >>> report.chunk_size, report.total == report.inputs + report.output + report.scratch
-      (96, True)
+      (100, True)
     """
     problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
     checked = check_chunk_size(chunk_size, auto=True)

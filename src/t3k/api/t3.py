@@ -80,7 +80,7 @@ class TuckerTensorTrain(PointSamples):
         Example:
           >>> import jax, t3k
           >>> t3k.TuckerTensorTrain.randn(jax.random.key(0), (4, 5), (2, 3), (1, 2, 1)).n_parameters
-          35
+          33
         """
         sizes = validate.require_structure(shape, tucker_ranks, tt_ranks)
         return cls._of(t3.random_cores(key, *sizes, dtype or jnp.result_type(float)))

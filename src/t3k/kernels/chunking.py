@@ -112,6 +112,8 @@ def chunk_reduce(
     partial_last = n_rows % size != 0
 
     # Reverse mode keeps what enters a checkpoint, so the rows are taken inside it: copies of all blocks would be kept.
+    # The jit is for its cache: the block is traced once, for its shapes and for the loop.
+    @jax.jit
     @partial(jax.checkpoint, prevent_cse=False)
     def block(step: Array) -> tuple[Array, Any]:
         start = jnp.minimum(step * size, n_rows - size)
@@ -120,7 +122,7 @@ def chunk_reduce(
         return start, fun(rows, valid)
 
     n_steps = math.ceil(n_rows / size)
-    shapes = jax.eval_shape(lambda: block(jnp.int32(0))[1])
+    shapes = jax.eval_shape(block, jnp.int32(0))[1]
     blocks, out_structure = jax.tree.flatten(shapes)
     per_leaf = jax.tree.leaves(jax.tree.broadcast(reducers, shapes))
 

@@ -8,13 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from t3k.kernels.types import Array
+from t3k.kernels.varying import vary_like
 
 __all__ = ["filled_like"]
 
 
 def filled_like(like: Array | jax.ShapeDtypeStruct, value: float, shape: tuple[int, ...]) -> Array:
     """An array of `value`, with the dtype and the varying mesh axes of `like` (an array, or what describes one)."""
-    kind = jax.typeof(like) if isinstance(like, jax.Array) else like
-    array = jnp.full(shape, value, kind.dtype)
-    varying = getattr(kind, "vma", None)
-    return jax.lax.pcast(array, tuple(varying), to="varying") if varying else array
+    return vary_like(jnp.full(shape, value, like.dtype), like)

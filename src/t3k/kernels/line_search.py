@@ -26,6 +26,7 @@ class LineSearchResult(NamedTuple):
 
 def backtrack(
     trial: Callable[[Array], tuple[Any, Array]],
+    point: Any,
     value: Array,
     slope: Array,
     *,
@@ -39,6 +40,7 @@ def backtrack(
 
     Args:
       trial: from a step size to ``(point, value)`` there.
+      point: where the search starts, in the structure of what `trial` gives.
       value: f(0).
       slope: the derivative of f at 0 along the step, negative.
       sufficient: Armijo's constant.
@@ -59,12 +61,10 @@ def backtrack(
     def halve(state: tuple[LineSearchResult, Array]) -> tuple[LineSearchResult, Array]:
         result, tried = state
         step_size = result.step_size * shrink
-        point, new_value = trial(step_size)
-        return LineSearchResult(step_size, point, new_value, enough(step_size, new_value)), tried + 1
+        new_point, new_value = trial(step_size)
+        return LineSearchResult(step_size, new_point, new_value, enough(step_size, new_value)), tried + 1
 
     # The loop makes the first trial as well: its body, which holds a retraction, is then compiled once.
     unit = jnp.asarray(1 / shrink, value.dtype)
-    shapes = jax.eval_shape(trial, unit)[0]
-    nowhere = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    start = LineSearchResult(unit, nowhere, jnp.full_like(value, jnp.inf), jnp.bool(False))
+    start = LineSearchResult(unit, point, jnp.full_like(value, jnp.inf), jnp.bool(False))
     return jax.lax.while_loop(going_on, halve, (start, jnp.int32(0)))[0]

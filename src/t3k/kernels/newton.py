@@ -87,9 +87,9 @@ def newton_step(
         candidate = geometry.retract(frame, jax.tree.map(lambda leaf: step_size * leaf, solution.x))
         return candidate, point_misfit(kind, sample, data, candidate)
 
-    search = backtrack(trial, loss, slope, max_halvings=options.max_halvings)
     # (U, L) is x in the shapes that retraction gives, on both geometries.
     x = T3Cores(frame.up, frame.left)
+    search = backtrack(trial, x, loss, slope, max_halvings=options.max_halvings)
     chosen = jax.tree.map(lambda new, old: jnp.where(search.accepted, new, old), search.point, x)
     new_loss = jnp.where(search.accepted, search.value, loss)
     return NewtonStep(chosen, loss, norm, new_loss, -slope / 2, search.step_size, solution.iterations, search.accepted)
