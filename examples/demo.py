@@ -59,7 +59,7 @@ def main() -> None:
         order=1,
         max_iterations=args.iterations,
         max_cg=40,
-        gradient_tolerance=2e-3,
+        loss_tolerance=1e-3,
         verbose="bar",
     )
     seconds = time.perf_counter() - began

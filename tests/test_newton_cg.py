@@ -107,6 +107,17 @@ def test_too_few_iterations_are_not_called_converged(capsys):
     assert capsys.readouterr().out.count("\n") == 4
 
 
+def test_a_loss_that_hardly_falls_has_converged():
+    """Noisy data leave a loss behind, which the gradient's norm alone would take long to notice."""
+    x, sample, data = problem(1)
+    noise = np.random.default_rng(0)
+    noisy = tuple(z + 0.01 * noise.standard_normal(z.shape) for z in data)
+    fitted, stats = fit(sample, noisy, loss_tolerance=1e-3)
+    assert (stats.status, "lowered the loss" in stats.message) == ("converged", True)
+    assert stats.losses[-2] * (1 - 1e-3) < stats.losses[-1] <= stats.losses[-2]
+    assert error(fitted, x) < 0.02
+
+
 def test_a_start_at_a_saddle_says_so():
     _, sample, data = problem(1)
     x, stats = fit(sample, data, geometry=t3k.COREWISE)
@@ -149,6 +160,7 @@ def refusals():
     yield lambda: fit((ww, pp), data, x0=np.ones(3)), TypeError, "x0 must be a TuckerTensorTrain"
     yield lambda: fit((ww, pp), data, chunk_size=-3), ValueError, "chunk_size must be an int >= 1"
     yield lambda: fit((ww, pp), data, max_iterations=0), ValueError, "max_iterations must be ints >= 1"
+    yield lambda: fit((ww, pp), data, loss_tolerance=-1), ValueError, "loss_tolerance must be a finite number >= 0"
     yield lambda: fit((ww, pp), data, verbose="loud"), ValueError, "verbose must be False, True"
     yield (
         lambda: t3k.newton_cg(t3k.MANIFOLD, "probe_derivatives", (ww, pp), data, zeros()),

@@ -74,6 +74,7 @@ def newton_cg(
     verbose: bool | str = False,
     max_iterations: int = 50,
     gradient_tolerance: float | None = None,
+    loss_tolerance: float = 0.0,
     max_cg: int = 200,
     forcing_power: float = 0.5,
 ) -> tuple[TuckerTensorTrain, FitStats]:
@@ -97,6 +98,8 @@ def newton_cg(
       max_iterations: iterations at the most.
       gradient_tolerance: the fit has converged where the gradient's norm has fallen by this factor; by default
         ``eps**0.6`` of the dtype, which is 4e-10 in float64.
+      loss_tolerance: it has also converged where an iteration lowers the loss by less than this fraction of it; for
+        data that no tensor of these ranks fits exactly, 1e-3 or so.
       max_cg: CG iterations in one step at the most.
       forcing_power: CG solves to the relative residual ``min(1/2, (|g| / |g_0|)**forcing_power)``.
 
@@ -139,7 +142,7 @@ def newton_cg(
             progress,
             callback,
             max_iterations,
-            tolerance,
+            (tolerance, validate.as_tolerance("loss_tolerance", loss_tolerance)),
         )
 
 
@@ -166,18 +169,18 @@ def _iterate(
     progress: Progress,
     callback: Callable[[FitInfo], bool | None] | None,
     max_iterations: int,
-    tolerance: float,
+    tolerances: tuple[float, float],
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """The host loop: it reads scalars and decides; all arithmetic is in `step`."""
     started, x, first = time.perf_counter(), x0, math.inf
-    stats.message = f"The gradient had not fallen by {tolerance:.1e} when max_iterations was reached."
+    stats.message = f"The gradient had not fallen by {tolerances[0]:.1e} when max_iterations was reached."
     for iteration in range(1, max_iterations + 1):
         result = step(x.cores, first)
         scalars = jax.device_get(NewtonStep(T3Cores((), ()), *result[1:]))
         if iteration == 1:
             first = float(scalars.gradient_norm)
             stats.losses.append(float(scalars.loss))
-        verdict = _verdict(scalars, first, tolerance, iteration, float(jnp.finfo(x0.dtype).eps))
+        verdict = _verdict(scalars, first, tolerances, iteration, float(jnp.finfo(x0.dtype).eps))
         if verdict is not None and not scalars.accepted:
             stats.status, stats.message = verdict
             break
@@ -201,7 +204,9 @@ def _iterate(
     return x, stats
 
 
-def _verdict(step: Any, first: float, tolerance: float, iteration: int, eps: float) -> tuple[str, str] | None:
+def _verdict(
+    step: Any, first: float, tolerances: tuple[float, float], iteration: int, eps: float
+) -> tuple[str, str] | None:
     """Why the fit ends with this step, or None; a start is never converged unless nothing is left to fit."""
     norm, loss = float(step.gradient_norm), float(step.loss)
     if not (math.isfinite(norm) and math.isfinite(loss)):
@@ -214,10 +219,13 @@ def _verdict(step: Any, first: float, tolerance: float, iteration: int, eps: flo
             "The gradient vanishes at the start, although the loss does not: x0 is a saddle, as zero cores are on "
             "t3k.COREWISE. Start from TuckerTensorTrain.randn, or fit on t3k.MANIFOLD."
         )
-    if iteration > 1 and norm <= tolerance * first:
+    if iteration > 1 and norm <= tolerances[0] * first:
         return "converged", f"The gradient has fallen by {norm / first:.1e}."
     if not step.accepted:
         if float(step.predicted_decrease) <= 100 * eps * loss:
             return "converged", "No further decrease is possible within rounding."
         return "line_search_failed", f"No step decreased the loss at iteration {iteration}."
+    decrease = (loss - float(step.new_loss)) / loss
+    if decrease < tolerances[1]:
+        return "converged", f"The last iteration lowered the loss by a fraction of {decrease:.1e}."
     return None
