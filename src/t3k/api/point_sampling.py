@@ -8,7 +8,8 @@ import numpy as np
 
 from t3k.api import compiled, validate
 from t3k.api.chunk_size import ProblemShape, auto_chunk
-from t3k.api.stacks import merge_axes, over_points, probe_axes, split_axis
+from t3k.api.probe_vectors import flat_vectors
+from t3k.api.stacks import merge_axes, over_points, split_axis
 from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.frames import corewise_frame
 from t3k.kernels.types import Array, T3Cores
@@ -33,22 +34,11 @@ def resolve_chunk(
     return auto_chunk(ProblemShape(*sizes, bonds, order, n_probes, stacked, jnp.dtype(up[0].dtype)), operation)
 
 
-def _vectors(cores: T3Cores, ww: Any, pp: Any, order: int) -> tuple[tuple[int, ...], Any, Any]:
-    """Checked probe vectors and directions with one flat probe axis, and the axes that it stands for."""
-    shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
-    ww = validate.require_probes("ww", ww, shape, dtype)
-    if pp is not None:
-        pp = validate.require_probes("pp", pp, shape, dtype, like=ww)
-    elif order > 0:
-        raise ValueError(f"pp must be given where order is above 0; got None with order {order}")
-    probes = probe_axes(ww)
-    return probes, merge_axes(ww, 0, len(probes)), None if pp is None else merge_axes(pp, 0, len(probes))
-
-
 def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> tuple[Array, ...]:
     """``(order+1,) + W + C + (N_i,)`` per mode; see `TuckerTensorTrain.probe_derivatives`."""
     order = validate.as_order(order)
-    probes, ww, pp = _vectors(cores, ww, pp if order else None, order)
+    shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
+    probes, ww, pp = flat_vectors(ww, pp, shape, dtype, order)
     chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, ww[0].shape[0], operation="jacobian")
 
     def kernel(cores: T3Cores) -> tuple[Array, ...]:
@@ -61,7 +51,8 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
 def apply_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
     """``(order+1,) + W + C``; see `TuckerTensorTrain.apply_derivatives`."""
     order, chunk = validate.as_order(order), check_chunk_size(chunk_size)
-    probes, ww, pp = _vectors(cores, ww, pp if order else None, order)
+    shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
+    probes, ww, pp = flat_vectors(ww, pp, shape, dtype, order)
 
     def kernel(cores: T3Cores) -> Array:
         return compiled.apply_derivatives(cores, ww, pp, order, chunk_size=chunk)

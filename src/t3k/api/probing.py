@@ -5,22 +5,13 @@ from typing import Any
 import jax
 
 from t3k.api import compiled, validate
-from t3k.api.frame import T3Frame, as_frame, as_variations
+from t3k.api.frame import as_frame, as_variations
 from t3k.api.point_sampling import resolve_chunk
-from t3k.api.stacks import merge_axes, probe_axes
+from t3k.api.probe_vectors import flat_vectors
+from t3k.api.stacks import merge_axes
 from t3k.kernels.types import Array, Frame, Variations
 
 __all__ = ["tv_probe_derivatives", "tv_probe_derivatives_transpose"]
-
-
-def _probes(ww: Any, pp: Any, frame: T3Frame, order: int) -> tuple[tuple[int, ...], Any, Any]:
-    """Checked probe vectors and directions with one flat probe axis, and the axes that it stands for."""
-    ww = validate.require_probes("ww", ww, frame.shape, frame.dtype)
-    if order and pp is None:
-        raise ValueError(f"pp must be given where order is above 0; got None with order {order}")
-    pp = validate.require_probes("pp", pp, frame.shape, frame.dtype, like=ww) if order else None
-    probes = probe_axes(ww)
-    return probes, merge_axes(ww, 0, len(probes)), None if pp is None else merge_axes(pp, 0, len(probes))
 
 
 def tv_probe_derivatives(
@@ -56,7 +47,7 @@ def tv_probe_derivatives(
     """
     order, frame = validate.as_order(order), as_frame(frame)
     variations = as_variations(variations, frame)
-    probes, ww, pp = _probes(ww, pp, frame, order)
+    probes, ww, pp = flat_vectors(ww, pp, frame.shape, frame.dtype, order)
     points = frame.stack_shape
     stack = variations.tucker[0].shape[:-2]
     tangents = stack[: len(stack) - len(points)]
@@ -119,7 +110,7 @@ def tv_probe_derivatives_transpose(
       ([(2, 4), (2, 5)], [(1, 2, 2), (2, 2, 1)])
     """
     order, frame = validate.as_order(order), as_frame(frame)
-    probes, ww, pp = _probes(ww, pp, frame, order)
+    probes, ww, pp = flat_vectors(ww, pp, frame.shape, frame.dtype, order)
     zz = validate.require_residuals("ztildes", ztildes, order, probes, frame.shape, frame.dtype)
     points = frame.stack_shape
     stack = zz[0].shape[1 + len(probes) : -1]

@@ -12,8 +12,8 @@ it belongs to, in the same order, and `correlate` is the transpose of `multiply`
 
     multiply:  y_t = sum_{r+s=t} lift(x_r, u_s)       correlate:  x~_r = sum_t lift(y~_t, u_{t-r})
 
-The design's order-reversed adjoint jets turn the second into the first; here both are kept, because true lengths
-save more than a shared loop does.
+Numbering the orders of adjoint jets backwards would turn the second into the first; both are kept, because true
+lengths save more than a shared loop does.
 
 `lift` combines the two indices of a pair of jets into one row axis, ready for a matrix product with a core.
 """

@@ -14,7 +14,6 @@ a   left bond, size r_i
 b   right bond, size r_{i+1}
 w   probe (several probe axes W are flattened to this one)
 t   derivative order, 0 .. K (``K`` is called ``order`` in signatures)
-q   order of an order-reversed (adjoint) jet, q = K - t
 ==  =====================================================================
 
 A train of cores is a tuple with one array per mode, each of its true shape. One stacked array with a
