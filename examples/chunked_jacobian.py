@@ -68,7 +68,12 @@ def draw(points: list[Point], dense: Point, chosen: int | None, path: Path) -> N
         if chosen is not None:
             axis.axvline(chosen, color="gray", linestyle=":", label=f'"auto": {chosen}')
         axis.set(xlabel="chunk size", ylabel=name)
-        axis.grid(alpha=0.3, which="both")
+        axis.set_xticks(chunks, [str(chunk) for chunk in chunks])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    # From zero, since a span of less than a decade leaves a logarithmic axis without numbers.
+    axes[0].set_yscale("linear")
+    axes[0].set_ylim(bottom=0)
     axes[0].legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
