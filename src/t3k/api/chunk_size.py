@@ -27,8 +27,8 @@ __all__ = [
     "memory_report",
 ]
 
-#: Below this much scratch nothing is measured: it is less than the compiler itself needs.
-SMALL_BYTES = 64 * 2**20
+#: Below this much scratch nothing is measured: the compiler itself needs about as much.
+SMALL_BYTES = 256 * 2**20
 #: The rows that are fastest where nothing else speaks against it.
 FAST_CHUNK = 128
 
@@ -155,10 +155,14 @@ def estimate_chunk_size(
     return _balanced(problem, "transpose")
 
 
-def _balanced(problem: ProblemShape, operation: str) -> int:
+def _resident_bytes(problem: ProblemShape) -> int:
+    """What must be there anyway: cores, probes, directions, residuals and the gradient."""
     frame, variations, ww, zz = problem.arrays(problem.n_probes)
-    resident = problem.bytes_of(frame, variations, ww, ww, zz)
-    chunk = scratch_line(problem, operation).largest_within(resident) or 1
+    return problem.bytes_of(frame, variations, ww, ww, zz)
+
+
+def _balanced(problem: ProblemShape, operation: str, at_least: int = 0) -> int:
+    chunk = scratch_line(problem, operation).largest_within(max(_resident_bytes(problem), at_least)) or 1
     return max(1, min(chunk, problem.n_probes))
 
 
@@ -269,11 +273,14 @@ def memory_report(
 
 
 def auto_chunk(problem: ProblemShape, operation: str = "transpose") -> int:
-    """The chunk that ``"auto"`` stands for: the fast one, or less where its scratch would exceed what is resident."""
+    """The chunk that ``"auto"`` stands for: the fast one, or less where its scratch would be large.
+
+    Large is more than `SMALL_BYTES` and more than what is resident; a smaller chunk to save less than that is slow.
+    """
     chunk = min(problem.n_probes, _fast_chunk(problem))
     if _rough_bytes(problem, chunk) <= SMALL_BYTES:
         return chunk
-    return min(chunk, _balanced(problem, operation))
+    return min(chunk, _balanced(problem, operation, SMALL_BYTES))
 
 
 def _fast_chunk(problem: ProblemShape) -> int:
