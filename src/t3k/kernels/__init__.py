@@ -39,6 +39,7 @@ from t3k.kernels.probe_maps import (
 )
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.sharded import over_shards
 from t3k.kernels.truncation import truncate
 from t3k.kernels.types import Frame, T3Cores, Variations
 
@@ -77,6 +78,7 @@ __all__ = [
     "oblique_gauge",
     "orthogonal_frame",
     "orthogonal_gauge",
+    "over_shards",
     "point_probes",
     "probe_jacobian",
     "probe_transpose",

@@ -13,7 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 
+from t3k.kernels.row_axes import leaf_axes
+from t3k.kernels.sharded import n_shards, over_shards
 from t3k.kernels.types import Array
 
 __all__ = ["LANE", "balanced_chunk", "check_chunk_size", "chunk_reduce"]
@@ -54,20 +57,9 @@ def balanced_chunk(n_rows: int, chunk_size: int | None) -> int:
     return min(chunk_size, math.ceil(even / LANE) * LANE)
 
 
-def _leaf_axes(axes: Any, xs: Any) -> list[int | None]:
-    """One axis per leaf of `xs`, from a tree prefix; None marks what is not sliced."""
-    spread: list[int | None] = []
-
-    def extend(axis: int | None, sub: Any) -> None:
-        spread.extend([axis] * len(jax.tree.leaves(sub)))
-
-    jax.tree.map(extend, axes, xs, is_leaf=lambda axis: axis is None)
-    return spread
-
-
 def _take_rows(leaves: list[Array], axes: list[int | None], start: Array, size: int) -> list[Array]:
     return [
-        x if axis is None else jax.lax.dynamic_slice_in_dim(x, start, size, axis % x.ndim)
+        x if axis is None else jax.lax.dynamic_slice_in_dim(x, start, size, axis)
         for x, axis in zip(leaves, axes, strict=True)
     ]
 
@@ -80,6 +72,7 @@ def chunk_reduce(
     chunk_size: int | None,
     n_rows: int,
     axes: Any = 0,
+    sharding: NamedSharding | None = None,
 ) -> Any:
     """Reduces ``fun(block, valid)`` over blocks of at most `chunk_size` rows.
 
@@ -92,6 +85,8 @@ def chunk_reduce(
       chunk_size: bound on the rows of a block; None takes all at once.
       n_rows: the number of rows in `xs`.
       axes: tree prefix of `xs`, the axis of the rows, or None for what every block sees whole.
+      sharding: of the rows alone, where they are spread over devices; every device then takes its own by `chunk_size`,
+        and their results meet at the end (`t3k.kernels.sharded`).
 
     Returns:
       The reduced outputs. Reverse-mode differentiation recomputes one block at a time.
@@ -104,11 +99,18 @@ def chunk_reduce(
       >>> int(chunk_reduce(total, jnp.arange(10), add, chunk_size=4, n_rows=10))
       45
     """
+    if sharding is not None:
+
+        def local(shard: Any) -> Any:
+            rows = n_rows // n_shards(sharding)
+            return chunk_reduce(fun, shard, reducers, chunk_size=chunk_size, n_rows=rows, axes=axes)
+
+        return over_shards(local, xs, reducers, sharding=sharding, axes=axes)
     size = balanced_chunk(n_rows, chunk_size)
     if size == n_rows:
         return _one_block(fun, xs, reducers, n_rows)
     leaves, structure = jax.tree.flatten(xs)
-    leaf_axes = _leaf_axes(axes, xs)
+    row_axes = leaf_axes(axes, xs)
     partial_last = n_rows % size != 0
 
     # Reverse mode keeps what enters a checkpoint, so the rows are taken inside it: copies of all blocks would be kept.
@@ -118,7 +120,7 @@ def chunk_reduce(
     def block(step: Array) -> tuple[Array, Any]:
         start = jnp.minimum(step * size, n_rows - size)
         valid = start + jnp.arange(size, dtype=start.dtype) >= step * size if partial_last else None
-        rows = jax.tree.unflatten(structure, _take_rows(leaves, leaf_axes, start, size))
+        rows = jax.tree.unflatten(structure, _take_rows(leaves, row_axes, start, size))
         return start, fun(rows, valid)
 
     n_steps = math.ceil(n_rows / size)
