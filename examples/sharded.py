@@ -17,7 +17,7 @@ DEVICES = 8
 def settings() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--probes", type=int, default=4000, help="over all devices (default: %(default)s)")
+    parser.add_argument("--probes", type=int, default=640, help="over all devices (default: %(default)s)")
     parser.add_argument("--size", type=int, default=20, help="of each of the three modes (default: %(default)s)")
     parser.add_argument("--rank", type=int, default=4, help="all ranks (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="to share the devices between (default: %(default)s)")
