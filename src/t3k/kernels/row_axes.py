@@ -4,6 +4,8 @@ from typing import Any
 
 import jax
 
+from t3k.kernels.stored_arrays import flatten_stored
+
 __all__ = ["leaf_axes"]
 
 
@@ -18,7 +20,7 @@ def leaf_axes(axes: Any, xs: Any) -> list[int | None]:
     spread: list[int | None] = []
 
     def extend(axis: int | None, sub: Any) -> None:
-        spread.extend(None if axis is None else axis % leaf.ndim for leaf in jax.tree.leaves(sub))
+        spread.extend(None if axis is None else axis % leaf.ndim for leaf in flatten_stored(sub)[0])
 
     jax.tree.map(extend, axes, xs, is_leaf=lambda axis: axis is None)
     return spread
