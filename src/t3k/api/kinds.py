@@ -40,7 +40,7 @@ class ProbeDerivatives:
         ww = validate.require_probes("sample: ww", ww, shape, dtype)
         pp = validate.require_probes("sample: pp", pp, shape, dtype, like=ww) if self.order else None
         probes = probe_axes(ww)
-        data = validate.as_train("data", data, 1 + len(probes))
+        data = validate.as_rows("data", data, 1 + len(probes), dtype)
         data = tuple(z[None] for z in data) if self.plain else data
         data = validate.require_residuals("data", data, self.order, probes, shape, dtype)
         if data[0].ndim != 2 + len(probes):

@@ -17,6 +17,7 @@ from t3k.api.progress import Progress, progress_for
 from t3k.api.sharding import spread_kind
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.newton import NewtonOptions, NewtonStep
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import T3Cores
 
 __all__ = ["FitInfo", "FitStats", "newton_cg"]
@@ -136,7 +137,7 @@ def newton_cg(
     step = partial(
         compiled.newton_step(_work(x0, kernel_kind, data) < _SMALL_WORK), geometry.kernel, kernel_kind, options
     )
-    with progress_for(verbose, max_iterations) as progress:
+    with progress_for(verbose, max_iterations) as progress, reading(sample, data):
         return _iterate(
             lambda x, norm: step(x, sample, data, jnp.asarray(norm, x0.dtype)),
             x0,

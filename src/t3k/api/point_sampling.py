@@ -13,6 +13,7 @@ from t3k.api.stacks import merge_axes, over_points, split_axis
 from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.frames import corewise_frame
 from t3k.kernels.sharded import n_shards, row_sharding
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import Array, T3Cores
 
 __all__ = ["apply_derivatives", "entries_derivatives", "probe_derivatives", "resolve_chunk"]
@@ -48,7 +49,9 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
         frame, point = corewise_frame(cores)
         return tuple(compiled.point_probes(ww, pp, point, frame, order, chunk_size=chunk, sharding=sharding))
 
-    return split_axis(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2), 1, probes)
+    with reading(ww, pp) as wait:
+        zz = wait(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2))
+    return split_axis(zz, 1, probes)
 
 
 def apply_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> Array:

@@ -11,6 +11,7 @@ from t3k.api.point_sampling import resolve_chunk
 from t3k.api.probe_vectors import flat_vectors
 from t3k.api.stacks import merge_axes
 from t3k.kernels.sharded import n_shards, row_sharding
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import Array, Frame, Variations
 
 __all__ = ["tv_probe_derivatives", "tv_probe_derivatives_transpose"]
@@ -78,7 +79,8 @@ def tv_probe_derivatives(
     if tangents:
         kernel = jax.vmap(kernel, in_axes=(0, None), out_axes=2)
         coordinates = merge_axes(coordinates, 0, len(tangents))
-    zz = kernel(coordinates, cores)
+    with reading(ww, pp) as wait:
+        zz = wait(kernel(coordinates, cores))
     return tuple(z.reshape(order + 1, *probes, *stack, z.shape[-1]) for z in zz)
 
 
@@ -152,7 +154,8 @@ def tv_probe_derivatives_transpose(
     if tangents:
         kernel = jax.vmap(kernel, in_axes=(2, None), out_axes=axis)
         zz = merge_axes(zz, 2, len(tangents))
-    gradient = kernel(zz, cores)
+    with reading(zz, ww, pp) as wait:
+        gradient = wait(kernel(zz, cores))
     lead = stack if sum_over_probes else (*probes, *stack)
     flat = (not sum_over_probes) + bool(tangents) + bool(points)
     return jax.tree.map(lambda g: g.reshape(*lead, *g.shape[flat:]), gradient)

@@ -68,6 +68,11 @@ class StoredArray:
         """The number of axes."""
         return len(self.shape)
 
+    @property
+    def source(self) -> Any:
+        """What the rows come from."""
+        return _reader(self.number).source
+
     def __repr__(self) -> str:
         """One line."""
         return f"StoredArray(shape {self.shape}, {self.dtype.name})"
@@ -85,10 +90,15 @@ class StoredArray:
         return jax.pure_callback(partial(_read, shape, axis), kind, self.number, start)
 
 
-def _read(shape: tuple[int, ...], axis: int, number: Any, start: Any) -> np.ndarray:
+def _reader(number: Any) -> RowReader:
     reader = _READERS.get(int(number))
     if reader is None:
         raise RuntimeError("the array in a file is gone: its StoredArray must live until the results are ready")
+    return reader
+
+
+def _read(shape: tuple[int, ...], axis: int, number: Any, start: Any) -> np.ndarray:
+    reader = _reader(number)
     added = len(shape) - len(reader.source.shape)
     return reader.read(axis - added, int(start), shape[axis]).reshape(shape)
 
