@@ -95,6 +95,10 @@ def as_rows(name: str, train: Any, ndim: int, dtype: Any) -> tuple[Any, ...]:
     Raises:
       TypeError, ValueError: see `as_train`.
     """
+    if isinstance(train, np.memmap):
+        train = tuple(train)
+    if is_stored(train):
+        raise ValueError(f"{name} must have one array per mode where it is in files; got one of shape {train.shape}")
     if isinstance(train, tuple | list) and any(map(is_stored, train)):
         return tuple(_as_row_array(f"{name}[{i}]", x, dtype) for i, x in enumerate(train))
     return cast_train(as_train(name, train, ndim, dtype), dtype)
