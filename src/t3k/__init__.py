@@ -6,6 +6,12 @@ from t3k.api.geometry import COREWISE, MANIFOLD
 from t3k.api.kinds import probe_derivatives_kind, probe_kind
 from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.sampling import (
+    tv_apply_derivatives,
+    tv_apply_derivatives_transpose,
+    tv_entries_derivatives,
+    tv_entries_derivatives_transpose,
+)
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels.auto_chunk import auto_chunk_size
@@ -46,6 +52,10 @@ __all__ = [
     "newton_cg",
     "probe_derivatives_kind",
     "probe_kind",
+    "tv_apply_derivatives",
+    "tv_apply_derivatives_transpose",
+    "tv_entries_derivatives",
+    "tv_entries_derivatives_transpose",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

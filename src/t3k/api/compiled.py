@@ -9,12 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, t3, tangents, truncation
+from t3k.kernels import frames, gauge, newton, probe_maps, products, sample_maps, t3, tangents, truncation
 
 __all__ = [
     "add",
-    "apply_derivatives",
-    "entries_derivatives",
     "geometry_frame",
     "geometry_project",
     "geometry_retract",
@@ -25,8 +23,11 @@ __all__ = [
     "oblique_gauge",
     "orthogonal_frame",
     "point_probes",
+    "point_samples",
     "probe_jacobian",
     "probe_transpose",
+    "sample_jacobian",
+    "sample_transpose",
     "scale",
     "tangent_to_t3",
     "to_dense",
@@ -53,11 +54,12 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-apply_derivatives = jax.jit(point_samples.apply_derivatives, static_argnames=_SAMPLING)
-entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames=_SAMPLING)
 point_probes = jax.jit(probe_maps.point_probes, static_argnames=_SAMPLING)
+point_samples = jax.jit(sample_maps.point_samples, static_argnames=_SAMPLING)
 probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
 probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
+sample_jacobian = jax.jit(sample_maps.sample_jacobian, static_argnames=_SAMPLING)
+sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_samples", "reducer"))
 
 #: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}

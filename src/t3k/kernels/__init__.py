@@ -28,7 +28,6 @@ from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
 from t3k.kernels.jets import binomial_combine_tensor
 from t3k.kernels.newton import newton_step
-from t3k.kernels.point_samples import apply_derivatives, entries_derivatives
 from t3k.kernels.probe_maps import (
     Probes,
     gauss_newton_product,
@@ -39,16 +38,24 @@ from t3k.kernels.probe_maps import (
 )
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.sample_maps import (
+    Samples,
+    point_samples,
+    sample_gauss_newton,
+    sample_jacobian,
+    sample_misfit,
+    sample_transpose,
+)
 from t3k.kernels.truncation import truncate
 from t3k.kernels.types import Frame, T3Cores, Variations
 
 __all__ = [
     "Frame",
     "Probes",
+    "Samples",
     "T3Cores",
     "Variations",
     "add",
-    "apply_derivatives",
     "assemble_tangent_z_jets",
     "assemble_tt_variation_jets",
     "assemble_tucker_variation_jets",
@@ -70,7 +77,6 @@ __all__ = [
     "compute_tau_tilde_jets",
     "concat",
     "corewise_frame",
-    "entries_derivatives",
     "gauss_newton_product",
     "misfit",
     "newton_step",
@@ -78,9 +84,14 @@ __all__ = [
     "orthogonal_frame",
     "orthogonal_gauge",
     "point_probes",
+    "point_samples",
     "probe_jacobian",
     "probe_transpose",
     "retract",
     "retract_corewise",
+    "sample_gauss_newton",
+    "sample_jacobian",
+    "sample_misfit",
+    "sample_transpose",
     "truncate",
 ]
