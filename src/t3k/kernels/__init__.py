@@ -4,6 +4,7 @@ Every kernel sees one tensor train, one tangent and one probe axis; the letters 
 `t3k.kernels.types`.
 """
 
+from t3k.kernels import adam, gradient_descent, mc_sgd, newton
 from t3k.kernels.assembly import assemble_tt_variation_jets, assemble_tucker_variation_jets
 from t3k.kernels.chunk_map import chunk_map
 from t3k.kernels.chunking import chunk_reduce
@@ -27,7 +28,7 @@ from t3k.kernels.edge_jets import (
 from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
 from t3k.kernels.jets import binomial_combine_tensor
-from t3k.kernels.newton import newton_step
+from t3k.kernels.objective import Objective
 from t3k.kernels.probe_maps import (
     Probes,
     gauss_newton_product,
@@ -51,10 +52,12 @@ from t3k.kernels.types import Frame, T3Cores, Variations
 
 __all__ = [
     "Frame",
+    "Objective",
     "Probes",
     "Samples",
     "T3Cores",
     "Variations",
+    "adam",
     "add",
     "assemble_tangent_z_jets",
     "assemble_tt_variation_jets",
@@ -78,8 +81,10 @@ __all__ = [
     "concat",
     "corewise_frame",
     "gauss_newton_product",
+    "gradient_descent",
+    "mc_sgd",
     "misfit",
-    "newton_step",
+    "newton",
     "oblique_gauge",
     "orthogonal_frame",
     "orthogonal_gauge",
