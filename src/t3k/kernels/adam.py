@@ -65,7 +65,8 @@ def init(objective: Objective, options: AdamOptions, x: T3Cores, key: Array) -> 
     """
     x = settle(objective.geometry, x)
     frame = objective.geometry.frame(x)[0]
-    moments = options.transformation.init(objective.geometry.coordinates(frame))
+    with jax.numpy_dtype_promotion("standard"):
+        moments = options.transformation.init(objective.geometry.coordinates(frame))
     return AdamState(x, moments, frame, key, jnp.int32(0), jnp.int32(Reason.RUNNING))
 
 
@@ -90,7 +91,8 @@ def update(
     sample, data = draw_rows(objective.kind, draw, options.batch_size, sample, data)
     frame, loss, gradient = objective.local(state.x, sample, data)
     moments = _carry(geometry, state.frame, frame, state.moments)
-    step, moments = options.transformation.update(gradient, moments, geometry.coordinates(frame))
+    with jax.numpy_dtype_promotion("standard"):  # transformations rely on it
+        step, moments = options.transformation.update(gradient, moments, geometry.coordinates(frame))
     norm = jnp.sqrt(tree_dot(gradient, gradient))
     found = judge_batch(loss, norm, state.iteration)
     accepted = (found == Reason.RUNNING) & running

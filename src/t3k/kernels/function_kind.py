@@ -73,7 +73,7 @@ class FunctionKind:
             weighted = _weigh(residual, rows)
             return _half_square(weighted, residual), None if pull is None else pull(weighted)[0]
 
-        return self._stream(block, sample, data)
+        return self._stream(block, frame, sample, data)
 
     def gauss_newton(self, sample: WeightedRows, variations: Variations, frame: Frame) -> Variations:
         """Forward mode and reverse mode, block by block."""
@@ -85,7 +85,7 @@ class FunctionKind:
             change = jax.jvp(lambda v: self._along(frame, v, sample), (zero_variations(frame),), (variations,))[1]
             return pull(_weigh(change, rows))[0]
 
-        return self._stream(block, sample, None)
+        return self._stream(block, frame, sample, None)
 
     def squares(self, sample: WeightedRows, data: Any, point: Cores, frame: Frame) -> Any:
         """One number for each array of the data."""
@@ -96,19 +96,18 @@ class FunctionKind:
             residual = jax.tree.map(jnp.subtract, found, data)
             return jax.tree.map(jnp.vdot, _weigh(residual, rows), residual)
 
-        return self._stream(block, sample, data)
+        return self._stream(block, frame, sample, data)
 
     def _along(self, frame: Frame, v: Variations, sample: Any) -> Any:
         return self.measure(tangent_to_t3(frame, v, include_point=True), sample)
 
-    def _stream(self, block: Any, sample: WeightedRows, data: Any) -> Any:
+    def _stream(self, block: Any, frame: Frame, sample: WeightedRows, data: Any) -> Any:
         n_rows = jax.tree.leaves(sample.sample)[0].shape[0]
-        like = jax.tree.leaves(data) or [jnp.zeros((), jnp.float32)]
 
         def masked(xs: Any, valid: Array | None) -> Any:
             sample, data, rows = xs
             if valid is not None:
-                rows = jnp.where(valid, jnp.ones_like(valid, like[0].dtype) if rows is None else rows, 0)
+                rows = jnp.where(valid, jnp.ones_like(valid, frame.up[0].dtype) if rows is None else rows, 0)
             return block(sample, data, rows)
 
         xs = sample.sample, data, sample.rows
