@@ -12,7 +12,7 @@ from t3k.kernels import adam, gradient_descent, mc_sgd, newton
 from t3k.kernels.objective import Objective
 from t3k.kernels.rounds import run_steps
 from t3k.kernels.status import Progress, Reason, Tolerances, judge
-from tests.fit_problems import data_of, error, near, randn, sample_of, zeros
+from tests.fit_problems import data_of, error, measure, near, randn, sample_of, zeros
 from tests.trains import quick_jit
 
 KIND = "apply_derivatives"
@@ -125,7 +125,7 @@ def test_weight_decay_shrinks_the_tensor_on_both_geometries():
     """A transformation that needs parameters sees the point as a tangent, or the cores."""
     optax = optax_of()
     for geometry, factor in ((t3k.MANIFOLD, 0.9), (t3k.COREWISE, 0.9**4)):
-        objective, sample, data = measured(geometry, near().apply_derivatives(*sample_of(KIND), 1))
+        objective, sample, data = measured(geometry, measure(KIND, near(), sample_of(KIND)))
         options = adam.AdamOptions(optax.chain(optax.add_decayed_weights(0.1), optax.scale(-1.0)))
         state = adam.init(objective, options, near().cores, key_of())
         state, _ = quick_jit(adam.update, static_argnums=(0, 1))(objective, options, state, sample, data)
@@ -157,6 +157,7 @@ VERDICTS = [
     ({"gradient_norm": 1e-9}, 0, Reason.RUNNING),
     ({"gradient_norm": 1e-9}, 1, Reason.SMALL_GRADIENT),
     ({"accepted": False, "predicted_decrease": 1e-20}, 3, Reason.WITHIN_ROUNDING),
+    ({"accepted": False, "loss": 1e-21}, 0, Reason.WITHIN_ROUNDING),
     ({"accepted": False}, 3, Reason.NO_DECREASE),
     ({"new_loss": 1 - 1e-7}, 3, Reason.SMALL_DECREASE),
 ]
@@ -165,5 +166,5 @@ VERDICTS = [
 @pytest.mark.parametrize(("change", "iteration", "expected"), VERDICTS)
 def test_a_step_is_judged(change, iteration, expected):
     step = Progress(**{name: jnp.asarray(value) for name, value in {**PROGRESS, **change}.items()})
-    code = judge(step, jnp.float64(1.0), jnp.int32(iteration), Tolerances(1e-8, 1e-6))
+    code = judge(step, jnp.float64(1.0), jnp.int32(iteration), Tolerances(1e-8, 1e-6), jnp.float64(1e-20))
     assert Reason(int(code)) == expected

@@ -12,7 +12,7 @@ import t3k
 from t3k.kernels.krylov import tree_dot
 from t3k.kernels.objective import Objective
 from t3k.kernels.variations import random_variations
-from tests.fit_problems import DERIVATIVES, GEOMETRIES, data_of, near, sample_of
+from tests.fit_problems import DERIVATIVES, GEOMETRIES, data_of, measure, near, sample_of, truth
 from tests.trains import quick_jit
 
 STEPS = jnp.asarray([1e-3, 1e-4])
@@ -72,8 +72,6 @@ def test_the_gradient_leaves_a_second_order_remainder(kind, geometry, regularize
 
 def test_at_the_truth_the_gauss_newton_hessian_is_the_hessian():
     """Where the residual vanishes so does what the model leaves out, and the remainder is half the curvature."""
-    from tests.fit_problems import truth
-
     kernel, sample, data = prepared("apply_derivatives")
     for geometry in GEOMETRIES.values():
         objective = Objective(geometry.kernel, kernel)
@@ -104,7 +102,7 @@ def test_tikhonov_is_half_the_square_of_the_norm_and_refuses_what_is_no_strength
 def test_squares_are_the_misfit_mode_by_mode_and_order_by_order():
     kernel, sample, data = prepared("probe_derivatives")
     squares = Objective(t3k.MANIFOLD.kernel, kernel).squares(near().cores, sample, data)
-    found = near().probe_derivatives(*sample_of("probe_derivatives"), 1)
+    found = measure("probe_derivatives", near(), sample_of("probe_derivatives"))
     rows = np.linspace(0.5, 1.5, 60)[:, None] ** 2
     expected = [
         [float((rows * np.asarray(z - y)[t] ** 2).sum()) for t in range(2)] for z, y in zip(found, data, strict=True)

@@ -76,7 +76,7 @@ _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level"
 #: A start in the state of an optimizer; and the value of an objective. What is static stands first.
 optimizer_init = jax.jit(lambda init, objective, *start: init(objective, *start), static_argnums=(0, 1))
 adam_init = jax.jit(adam.init, static_argnums=(0, 1))
-optimize_many = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
+optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
 objective_value = jax.jit(Objective.value, static_argnums=0)
 objective_squares = jax.jit(Objective.squares, static_argnums=0)
 

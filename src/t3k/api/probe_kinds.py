@@ -45,7 +45,8 @@ class ProbeDerivatives(Kind):
         """The probes of x, in the layout of the data."""
         if self.plain:
             return x.probe(sample, self.chunk_size)
-        return x.probe_derivatives(*sample, self.order, self.chunk_size)
+        ww, pp = sample
+        return x.probe_derivatives(ww, pp, self.order, self.chunk_size)
 
     def with_settings(self, weight: Any, chunk_size: Any) -> Self:
         """See `Kind.with_settings`."""

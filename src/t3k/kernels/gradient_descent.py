@@ -80,6 +80,7 @@ def update(
     x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
     new_loss = jnp.where(accepted, search.value, model.loss)
     found = Progress(model.loss, norm, new_loss, cauchy * square / 2, accepted)
-    status = jnp.where(running, judge(found, reference, state.iteration, options.tolerances), state.status)
+    judged = judge(found, reference, state.iteration, options.tolerances, objective.rounding(data))
+    status = jnp.where(running, judged, state.status)
     info = GradientDescentInfo(*found[:4], search.step_size * cauchy, accepted)
     return GradientDescentState(x, reference, state.iteration + 1, status), info

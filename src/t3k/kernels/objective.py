@@ -6,9 +6,11 @@ All four optimizers are functions of an `Objective`, a static value, and of a sa
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from t3k.kernels.frames import corewise_frame
+from t3k.kernels.jets import total
 from t3k.kernels.krylov import tree_axpy, tree_dot
 from t3k.kernels.measurements import MeasurementKind
 from t3k.kernels.ranks import has_minimal_ranks
@@ -63,6 +65,11 @@ class Objective:
         if self.regularizer is not None:
             product = tree_axpy(self.share, self.regularizer.hessian_product(frame, v), product)
         return self.geometry.project(frame, product)
+
+    def rounding(self, data: Any) -> Array:
+        """A loss that rounding may leave of these data: a hundred units in the last place of each number."""
+        leaves = jax.tree.leaves(data)
+        return 0.5 * (100 * float(jnp.finfo(leaves[0].dtype).eps)) ** 2 * total(jnp.vdot(z, z) for z in leaves)
 
     def cauchy_step(self, model: LocalModel, sample: Any) -> Array:
         """The step along the negative gradient that minimizes the Gauss-Newton model; 0 where that has no minimum."""

@@ -45,6 +45,7 @@ class Tikhonov(Regularizer):
       strength: at least 0.
 
     Example:
+      >>> import jax.numpy as jnp
       >>> x = T3Cores((jnp.ones((1, 4)),), (jnp.ones((1, 1, 1)),))
       >>> Tikhonov(0.5).value(x).item()
       1.0

@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     accepted: Array
 
 
-def judge(step: Progress, reference_norm: Array, iteration: Array, tolerances: Tolerances) -> Array:
+def judge(step: Progress, reference_norm: Array, iteration: Array, tolerances: Tolerances, floor: Array) -> Array:
     """The code with which a step leaves the fit; a start is converged only where nothing is left to fit.
 
     Args:
@@ -52,6 +52,7 @@ def judge(step: Progress, reference_norm: Array, iteration: Array, tolerances: T
       reference_norm: the norm of the first gradient.
       iteration: steps taken before this one.
       tolerances: static.
+      floor: a loss that rounding alone may leave behind.
 
     Returns:
       A `Reason` as a scalar int32.
@@ -63,7 +64,7 @@ def judge(step: Progress, reference_norm: Array, iteration: Array, tolerances: T
         (loss == 0, Reason.ZERO_LOSS),
         ((norm == 0) & (iteration == 0), Reason.SADDLE),
         ((norm <= tolerances.gradient * reference_norm) & (iteration > 0), Reason.SMALL_GRADIENT),
-        (~accepted & (predicted <= 100 * eps * loss), Reason.WITHIN_ROUNDING),
+        (~accepted & ((predicted <= 100 * eps * loss) | (loss <= floor)), Reason.WITHIN_ROUNDING),
         (~accepted, Reason.NO_DECREASE),
         (loss - new_loss < tolerances.loss * loss, Reason.SMALL_DECREASE),
     )
