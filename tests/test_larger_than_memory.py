@@ -14,8 +14,10 @@ import pytest
 import t3k
 from t3k.api import compiled
 from t3k.kernels import newton, stored_arrays
+from t3k.kernels.stored_arrays import reading
 from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, residuals, tensor, vectors
 from tests.test_row_reader import Dataset
+from tests.trains import quick_jit
 
 N_PROBES, ORDER, CHUNK = 60, 1, 8
 EXAMPLE = Path(__file__).parent.parent / "examples" / "larger_than_memory.py"
@@ -88,6 +90,37 @@ def test_plain_probes_and_a_sample_in_memory_with_data_in_files(tmp_path):
         [z[:1] for z in data], ww, None, x.frame(), 0, sum_over_probes=True, chunk_size=CHUNK
     )
     assert_trees_close(found, expected)
+
+
+def test_applies_are_measured_from_files_and_entries_are_not(tmp_path):
+    x, (ww, pp), _ = measured()
+    frame, point = t3k.MANIFOLD.kernel.frame(x.cores)
+    data = np.ones((ORDER + 1, N_PROBES))
+
+    def gradient(sample: Any) -> Any:
+        kind = t3k.apply_derivatives_kind(ORDER, chunk_size=CHUNK)
+        kernel, *prepared = kind.prepare(x, sample, data)
+        with reading(prepared) as wait:
+            return wait(quick_jit(lambda s, z: kernel.misfit(s, z, point, frame, gradient=True))(*prepared))
+
+    assert_trees_close(gradient((in_files(tmp_path, ww), in_files(tmp_path, pp))), gradient((ww, pp)))
+    index = tuple(np.zeros(N_PROBES, int) for _ in SHAPE)
+    with pytest.raises(ValueError, match="entries must be sampled from arrays in memory"):
+        t3k.tv_entries_derivatives_transpose(data, index, in_files(tmp_path, pp), frame, ORDER, True, CHUNK)
+
+
+def test_minibatches_from_files_are_refused(tmp_path):
+    _, (ww, _), data = measured()
+    with pytest.raises(ValueError, match="batch_size must be None where sample or data are in files"):
+        t3k.mc_sgd(
+            t3k.MANIFOLD,
+            "probe",
+            in_files(tmp_path, ww),
+            [z[0] for z in data],
+            zeros(),
+            batch_size=8,
+            key=jax.random.key(0),
+        )
 
 
 def test_one_map_of_all_modes_is_as_good_as_one_a_mode(tmp_path):
