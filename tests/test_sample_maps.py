@@ -188,7 +188,7 @@ def test_trains_that_come_stacked_go_stacked():
 
     stacked: Any = [np.stack(train) for train in (at, pp, *frame)]
     found = gradient(*stacked[:2], Frame(*stacked[2:]))
-    assert_trees_close(found, tuple(np.stack(tuple(train)) for train in gradient(at, pp, frame)))
+    assert_trees_close(found, tuple(np.stack([*train]) for train in gradient(at, pp, frame)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
