@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t3k.api import validate
+from t3k.api import compiled, validate
 from t3k.api.fit_stats import FitStats
 from t3k.api.geometry import MANIFOLD
 from t3k.api.newton import newton_cg
 from t3k.api.t3 import TuckerTensorTrain
-from t3k.kernels.continuation import next_ranks, with_room
+from t3k.kernels.continuation import next_ranks
 from t3k.kernels.ranks import manifold_dimension
-from t3k.kernels.spectra import singular_values
 from t3k.kernels.types import Array
 
 __all__ = ["FitPath", "FitStage", "fit"]
@@ -128,12 +127,12 @@ def fit(
         path.message = _verdict(path, enough, patience)
         if path.message:
             break
-        spectra = singular_values(x.cores)
-        ranks = next_ranks(x.shape, *(tuple(map(np.asarray, values)) for values in spectra), caps, tau=tau)
+        modes, bonds = jax.device_get(compiled.singular_values(x.cores))
+        ranks = next_ranks(x.shape, modes, bonds, caps, tau=tau)
         path.message = _no_further(x, ranks, data)
         if path.message:
             break
-        x = TuckerTensorTrain(*with_room(stage_key, x.cores, *ranks))
+        x = TuckerTensorTrain(*compiled.with_room(stage_key, x.cores, *ranks))
     path.message = path.message or f"max_stages = {max_stages} was reached."
     return tensors[path.chosen], path
 

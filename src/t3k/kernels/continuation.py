@@ -23,7 +23,7 @@ Ranks = tuple[tuple[int, ...], tuple[int, ...]]
 WORST = 1e12
 
 
-def _condition(values: Sequence[float]) -> float:
+def _condition(values: np.ndarray) -> float:
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
 
