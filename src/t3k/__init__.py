@@ -6,6 +6,7 @@ from t3k.api.geometry import COREWISE, MANIFOLD
 from t3k.api.kinds import probe_derivatives_kind, probe_kind
 from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.sharding import shard_probes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels.auto_chunk import auto_chunk_size
@@ -46,6 +47,7 @@ __all__ = [
     "newton_cg",
     "probe_derivatives_kind",
     "probe_kind",
+    "shard_probes",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

@@ -55,9 +55,11 @@ geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), st
 
 apply_derivatives = jax.jit(point_samples.apply_derivatives, static_argnames=_SAMPLING)
 entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames=_SAMPLING)
-point_probes = jax.jit(probe_maps.point_probes, static_argnames=_SAMPLING)
-probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
-probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
+point_probes = jax.jit(probe_maps.point_probes, static_argnames=(*_SAMPLING, "sharding"))
+probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
+probe_transpose = jax.jit(
+    probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")
+)
 
 #: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}

@@ -12,6 +12,7 @@ from t3k.api.stacks import merge_axes, probe_axes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.measurements import ProbeKind
 from t3k.kernels.probe_maps import Probes
+from t3k.kernels.sharded import n_shards, row_sharding
 
 __all__ = ["ProbeDerivatives", "as_kind", "probe_derivatives_kind", "probe_kind"]
 
@@ -39,7 +40,7 @@ class ProbeDerivatives:
         ww = validate.require_probes("sample: ww", ww, shape, dtype)
         pp = validate.require_probes("sample: pp", pp, shape, dtype, like=ww) if self.order else None
         probes = probe_axes(ww)
-        data = validate.as_train("data", data, 1 + len(probes))
+        data = validate.as_rows("data", data, 1 + len(probes), dtype)
         data = tuple(z[None] for z in data) if self.plain else data
         data = validate.require_residuals("data", data, self.order, probes, shape, dtype)
         if data[0].ndim != 2 + len(probes):
@@ -51,9 +52,8 @@ class ProbeDerivatives:
             raise ValueError("sample must hold at least one probe; got none")
         pp = None if pp is None else merge_axes(pp, 0, len(probes))
         data = merge_axes(data, 1, len(probes))
-        chunk = resolve_chunk(
-            self.chunk_size, x.tucker_cores, x.tt_cores, self.order, ww[0].shape[0], 1, "gauss_newton"
-        )
+        n_probes = ww[0].shape[0] // n_shards(row_sharding(ww[0]))
+        chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, n_probes, 1, "gauss_newton")
         return ProbeKind(self.order, chunk), Probes(ww, pp, self._squared_weights(x.d, dtype)), data
 
     @staticmethod

@@ -14,8 +14,10 @@ from t3k.api import compiled, validate
 from t3k.api.geometry import Geometry
 from t3k.api.kinds import as_kind
 from t3k.api.progress import Progress, progress_for
+from t3k.api.sharding import spread_kind
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.newton import NewtonOptions, NewtonStep
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import T3Cores
 
 __all__ = ["FitInfo", "FitStats", "newton_cg"]
@@ -127,6 +129,7 @@ def newton_cg(
     _check(geometry, x0, max_iterations)
     kind = as_kind(kind, order, weight, chunk_size)
     kernel_kind, sample, data = kind.prepare(x0, sample, data)
+    kernel_kind = spread_kind(kernel_kind, sample)
     validate.require_finite("x0: tucker_cores", x0.tucker_cores, "row")
     validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
     tolerance = float(jnp.finfo(x0.dtype).eps) ** 0.6 if gradient_tolerance is None else gradient_tolerance
@@ -134,7 +137,7 @@ def newton_cg(
     step = partial(
         compiled.newton_step(_work(x0, kernel_kind, data) < _SMALL_WORK), geometry.kernel, kernel_kind, options
     )
-    with progress_for(verbose, max_iterations) as progress:
+    with progress_for(verbose, max_iterations) as progress, reading(sample, data):
         return _iterate(
             lambda x, norm: step(x, sample, data, jnp.asarray(norm, x0.dtype)),
             x0,

@@ -39,12 +39,15 @@ from t3k.kernels.probe_maps import (
 )
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.sharded import over_shards
+from t3k.kernels.stored_arrays import StoredArray, reading
 from t3k.kernels.truncation import truncate
 from t3k.kernels.types import Frame, T3Cores, Variations
 
 __all__ = [
     "Frame",
     "Probes",
+    "StoredArray",
     "T3Cores",
     "Variations",
     "add",
@@ -77,9 +80,11 @@ __all__ = [
     "oblique_gauge",
     "orthogonal_frame",
     "orthogonal_gauge",
+    "over_shards",
     "point_probes",
     "probe_jacobian",
     "probe_transpose",
+    "reading",
     "retract",
     "retract_corewise",
     "truncate",
