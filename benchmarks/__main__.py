@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-SUITES = ("benchmarks.transpose", "benchmarks.jacobians")
+SUITES = ("benchmarks.transpose", "benchmarks.jacobians", "benchmarks.fits")
 
 if __name__ == "__main__":
     for suite in SUITES:

@@ -13,7 +13,7 @@ import pytest
 
 import t3k
 from t3k.api import compiled
-from t3k.kernels import stored_arrays
+from t3k.kernels import newton, stored_arrays
 from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, residuals, tensor, vectors
 from tests.test_row_reader import Dataset
 
@@ -76,7 +76,7 @@ def test_a_fit_to_files_is_the_fit_to_memory_and_a_second_one_compiles_nothing(t
         found, stats = fit((ww, pp), zz)
         assert stats.status == "converged", str(stats)
         assert_trees_close(found.to_dense(), expected.to_dense(), 1e-10)
-        programs.append(compiled.newton_step(True)._cache_size())
+        programs.append(compiled.optimizer_step(newton.update, True)._cache_size())
     assert programs[0] == programs[1]
 
 

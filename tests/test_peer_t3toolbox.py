@@ -12,6 +12,7 @@ import pytest
 from t3k.kernels import assembly
 from t3k.kernels.jets import binomial_combine_tensor
 from t3k.kernels.probe_maps import probe_jacobian, probe_transpose
+from t3k.kernels.sample_maps import sample_jacobian, sample_transpose
 from tests.edge_pipeline import T3k, all_jets, assemblies
 from tests.trains import Problem, assert_trees_close, draw_frame, draw_problem, normal, quick_jit
 
@@ -81,6 +82,26 @@ def test_the_jacobian_is_that_of_t3toolbox(d, order):
     ww, pp, _, variations, frame, *_ = problem_of(d, order, (1, 2))
     zz = jacobian(ww, pp, variations, frame, order=order, chunk_size=2)
     assert_trees_close(zz, peer.tv_probe_derivatives(ww, pp, tuple(variations), tuple(frame), order))
+
+
+@pytest.mark.parametrize("kind", ["apply", "entries"])
+@pytest.mark.parametrize(("d", "order"), [(2, 3), (4, 1)])
+def test_applies_and_entries_and_their_transposes_are_those_of_t3toolbox(kind, d, order):
+    ww, pp, _, variations, frame, *_ = problem_of(d, order, (1, 2))
+    index = np.random.default_rng(0).integers(0, 2, (d, 3))
+    at, residual = ww if kind == "apply" else index, normal(5)(order + 1, 3)
+
+    @quick_jit
+    def both(at, pp, residual, variations, frame):
+        return (
+            sample_jacobian(at, pp, variations, frame, order, chunk_size=2),
+            sample_transpose(residual, at, pp, frame, order, sum_over_samples=False, chunk_size=None),
+        )
+
+    y, gradient = both(at, pp, residual, variations, frame)
+    forward, transpose = (getattr(peer, f"tv_{kind}_derivatives{suffix}") for suffix in ("", "_transpose"))
+    assert_trees_close(y, forward(at, pp, tuple(variations), tuple(frame), order))
+    assert_trees_close(tuple(gradient), transpose(residual, at, pp, tuple(frame), order))
 
 
 def test_stacks_of_tangents_and_base_points_are_those_of_t3toolbox():

@@ -1,11 +1,28 @@
 """Tucker tensor trains and memory-bounded derivatives in JAX."""
 
+from t3k.api.adam import adam
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
-from t3k.api.kinds import probe_derivatives_kind, probe_kind
+from t3k.api.gradient_descent import gradient_descent
+from t3k.api.kind import Kind
+from t3k.api.many_fits import fit_many
+from t3k.api.mc_sgd import mc_sgd
 from t3k.api.newton import newton_cg
+from t3k.api.probe_kinds import probe_derivatives_kind, probe_kind
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.sample_kinds import (
+    apply_derivatives_kind,
+    apply_kind,
+    entries_derivatives_kind,
+    entries_kind,
+)
+from t3k.api.sampling import (
+    tv_apply_derivatives,
+    tv_apply_derivatives_transpose,
+    tv_entries_derivatives,
+    tv_entries_derivatives_transpose,
+)
 from t3k.api.sharding import shard_probes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
@@ -20,15 +37,22 @@ from t3k.kernels.jacobian_consumers import (
     chunked_row_norms,
 )
 from t3k.kernels.jacobian_report import ChunkReport, chunk_report
+from t3k.kernels.regularizers import Regularizer, Tikhonov
 
 __all__ = [
     "COREWISE",
     "ChunkReport",
+    "Kind",
     "MANIFOLD",
+    "Regularizer",
     "T3Frame",
     "T3Tangent",
     "T3Variations",
+    "Tikhonov",
     "TuckerTensorTrain",
+    "adam",
+    "apply_derivatives_kind",
+    "apply_kind",
     "auto_chunk_size",
     "chunk_map",
     "chunk_report",
@@ -41,13 +65,22 @@ __all__ = [
     "chunked_jtr",
     "chunked_row_norms",
     "chunked_value_and_jacobian",
+    "entries_derivatives_kind",
+    "entries_kind",
     "estimate_chunk_size",
+    "fit_many",
+    "gradient_descent",
     "max_chunk_size_within",
+    "mc_sgd",
     "memory_report",
     "newton_cg",
     "probe_derivatives_kind",
     "probe_kind",
     "shard_probes",
+    "tv_apply_derivatives",
+    "tv_apply_derivatives_transpose",
+    "tv_entries_derivatives",
+    "tv_entries_derivatives_transpose",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

@@ -4,29 +4,38 @@ Calling them inside someone's own `jit`, `vmap` or `grad` works as with any jitt
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, t3, tangents, truncation
+from t3k.kernels import adam, frames, gauge, probe_maps, products, rounds, sample_maps, t3, tangents, truncation
+from t3k.kernels.objective import Objective
 
 __all__ = [
+    "adam_init",
     "add",
-    "apply_derivatives",
-    "entries_derivatives",
     "geometry_frame",
     "geometry_project",
     "geometry_retract",
     "inner",
     "minimal_cores",
-    "newton_step",
     "norm",
+    "objective_squares",
+    "objective_value",
     "oblique_gauge",
+    "optimize_many",
+    "optimizer_init",
+    "optimizer_round",
+    "optimizer_step",
     "orthogonal_frame",
     "point_probes",
+    "point_samples",
     "probe_jacobian",
     "probe_transpose",
+    "sample_jacobian",
+    "sample_transpose",
     "scale",
     "tangent_to_t3",
     "to_dense",
@@ -53,23 +62,42 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-apply_derivatives = jax.jit(point_samples.apply_derivatives, static_argnames=_SAMPLING)
-entries_derivatives = jax.jit(point_samples.entries_derivatives, static_argnames=_SAMPLING)
 point_probes = jax.jit(probe_maps.point_probes, static_argnames=(*_SAMPLING, "sharding"))
+point_samples = jax.jit(sample_maps.point_samples, static_argnames=_SAMPLING)
 probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
 probe_transpose = jax.jit(
     probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")
 )
+sample_jacobian = jax.jit(sample_maps.sample_jacobian, static_argnames=_SAMPLING)
+sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_samples", "reducer"))
 
 #: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
 
 
+#: A start in the state of an optimizer; and the value of an objective. What is static stands first.
+optimizer_init = jax.jit(lambda init, objective, *start: init(objective, *start), static_argnums=(0, 1))
+adam_init = jax.jit(adam.init, static_argnums=(0, 1))
+optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
+objective_value = jax.jit(Objective.value, static_argnums=0)
+objective_squares = jax.jit(Objective.squares, static_argnums=0)
+
+
 @functools.cache
-def newton_step(quick: bool) -> Any:
-    """The compiled `newton.newton_step`; `quick` trades its speed for that of its compilation, where XLA can."""
-    options = _QUICK if quick and _understood(_QUICK) else None
-    return jax.jit(newton.newton_step, static_argnums=(0, 1, 2), compiler_options=options)
+def optimizer_step(update: Callable[..., Any], quick: bool) -> Any:
+    """The compiled step of an optimizer; `quick` trades its speed for that of its compilation, where XLA can."""
+    return jax.jit(update, static_argnums=(0, 1), compiler_options=_options(quick))
+
+
+@functools.cache
+def optimizer_round(update: Callable[..., Any], quick: bool) -> Any:
+    """Compiled, many steps at once; the last argument is their number."""
+    steps = functools.partial(rounds.run_steps, update)
+    return jax.jit(steps, static_argnums=(0, 1), compiler_options=_options(quick))
+
+
+def _options(quick: bool) -> dict[str, Any] | None:
+    return _QUICK if quick and _understood(_QUICK) else None
 
 
 def _understood(options: dict[str, Any]) -> bool:

@@ -57,15 +57,15 @@ class PointSamples(ABC):
         """
         return point_sampling.probe_derivatives(self.cores, ww, pp, order, chunk_size)
 
-    def apply(self, ww: Any, chunk_size: int | None = None) -> Array:
+    def apply(self, ww: Any, chunk_size: int | str | None = "auto") -> Array:
         """The tensor contracted with a vector in every mode: ``W + C``, from one array ``W + (N_i,)`` per mode."""
         return point_sampling.apply_derivatives(self.cores, ww, None, 0, chunk_size)[0]
 
-    def apply_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | None = None) -> Array:
+    def apply_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> Array:
         """The derivatives of `apply` as ``w_i`` moves along ``p_i``: ``(order+1,) + W + C``."""
         return point_sampling.apply_derivatives(self.cores, ww, pp, order, chunk_size)
 
-    def entries(self, index: Any, chunk_size: int | None = None) -> Array:
+    def entries(self, index: Any, chunk_size: int | str | None = "auto") -> Array:
         """Entries of the tensor: ``W + C``, from one array of integers W per mode.
 
         Raises:
@@ -79,6 +79,6 @@ class PointSamples(ABC):
         """
         return point_sampling.entries_derivatives(self.cores, index, None, 0, chunk_size)[0]
 
-    def entries_derivatives(self, index: Any, pp: Any, order: int, chunk_size: int | None = None) -> Array:
+    def entries_derivatives(self, index: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> Array:
         """The derivatives of `entries` as unit vectors move along ``p_i``: ``(order+1,) + W + C``."""
         return point_sampling.entries_derivatives(self.cores, index, pp, order, chunk_size)

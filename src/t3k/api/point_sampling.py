@@ -1,15 +1,16 @@
 """Samples of a T3 and of stacks of them: probes, applies and entries, and their derivatives along X + s P."""
 
+from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from t3k.api import compiled, validate
 from t3k.api.chunk_size import ProblemShape, auto_chunk
+from t3k.api.indices import flat_indices
 from t3k.api.probe_vectors import flat_vectors
-from t3k.api.stacks import merge_axes, over_points, split_axis
+from t3k.api.stacks import over_points, split_axis
 from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.frames import corewise_frame
 from t3k.kernels.sharded import n_shards, row_sharding
@@ -56,46 +57,22 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
 
 def apply_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
     """``(order+1,) + W + C``; see `TuckerTensorTrain.apply_derivatives`."""
-    order, chunk = validate.as_order(order), check_chunk_size(chunk_size)
-    shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
-    probes, ww, pp = flat_vectors(ww, pp, shape, dtype, order)
-
-    def kernel(cores: T3Cores) -> Array:
-        return compiled.apply_derivatives(cores, ww, pp, order, chunk_size=chunk)
-
-    return split_axis(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2), 1, probes)
-
-
-def _indices(index: Any, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    if not hasattr(index, "__len__") or len(index) != len(shape):
-        raise ValueError(f"index must have one array of integers for each of the {len(shape)} modes; got {index!r:.80}")
-    arrays = [x if isinstance(x, jax.Array) else np.asarray(x) for x in index]
-    for i, (x, size) in enumerate(zip(arrays, shape, strict=True)):
-        if not jnp.issubdtype(x.dtype, jnp.integer):
-            raise TypeError(f"index[{i}] must hold integers; got dtype {x.dtype}")
-        if x.shape != arrays[0].shape:
-            raise ValueError(f"index[{i}] must have the shape of index[0], {arrays[0].shape}; got {x.shape}")
-        if validate.is_concrete(x) and x.size and (x.min() < -size or x.max() >= size):
-            raise IndexError(f"index[{i}] must be in [{-size}, {size}); got values from {x.min()} to {x.max()}")
-    return tuple(jnp.asarray(x, jnp.int32) for x in arrays)
+    return _sampled(cores, flat_vectors, ww, pp, order, chunk_size)
 
 
 def entries_derivatives(cores: T3Cores, index: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
     """``(order+1,) + W + C``; see `TuckerTensorTrain.entries_derivatives`."""
-    order, chunk = validate.as_order(order), check_chunk_size(chunk_size)
+    return _sampled(cores, flat_indices, index, pp, order, chunk_size)
+
+
+def _sampled(cores: T3Cores, flatten: Callable[..., Any], at: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
+    """Samples with no mode left free, at what `flatten` makes of `at` and `pp`."""
+    order = validate.as_order(order)
     shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
-    index = _indices(index, shape)
-    probes = index[0].shape
-    if order == 0:
-        pp = None
-    elif pp is None:
-        raise ValueError(f"pp must be given where order is above 0; got None with order {order}")
-    else:
-        pp = validate.require_probes("pp", pp, shape, dtype, like=tuple(x[..., None] for x in index))
-        pp = merge_axes(pp, 0, len(probes))
-    index = tuple(x.reshape(-1) for x in index)
+    probes, at, pp = flatten(at, pp, shape, dtype, order)
+    chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, at[0].shape[0], operation="jacobian")
 
     def kernel(cores: T3Cores) -> Array:
-        return compiled.entries_derivatives(cores, index, pp, order, chunk_size=chunk)
+        return compiled.point_samples(at, pp, corewise_frame(cores)[0], order, chunk_size=chunk)
 
     return split_axis(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2), 1, probes)

@@ -22,16 +22,17 @@ class Progress:
 
 
 class Lines(Progress):
-    """Prints a line per iteration."""
+    """Prints a line per iteration, or per check where the loss is not computed after each."""
 
     def show(self, iteration: int, stats: Any) -> None:
         """Iteration, loss, gradient, CG iterations and step."""
-        if iteration == 1:
+        if len(stats.losses) == 2:
             print(f"{'iteration':>9}  {'loss':>10}  {'gradient':>10}  {'CG':>4}  {'step':>8}")
             print(f"{'start':>9}  {stats.losses[0]:>10.3e}")
+        cg = stats.cg_iterations[-1] if stats.cg_iterations else ""
         print(
             f"{iteration:>9}  {stats.losses[-1]:>10.3e}  {stats.gradient_norms[-1]:>10.3e}  "
-            f"{stats.cg_iterations[-1]:>4}  {stats.step_sizes[-1]:>8.1e}",
+            f"{cg:>4}  {stats.step_sizes[-1]:>8.1e}",
             flush=True,
         )
 
@@ -39,12 +40,12 @@ class Lines(Progress):
 class Bar(Progress):
     """A progress bar of the package tqdm."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, name: str) -> None:
         try:
             from tqdm.auto import tqdm
         except ImportError:
             raise ImportError('verbose="bar" needs tqdm: pip install "t3k[progress]"') from None
-        self.bar = tqdm(total=total, desc="newton_cg", unit="step")
+        self.bar = tqdm(total=total, desc=name, unit="step")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -54,13 +55,12 @@ class Bar(Progress):
 
     def show(self, iteration: int, stats: Any) -> None:
         """Advances the bar, with loss and gradient beside it."""
-        del iteration
         self.bar.set_postfix_str(f"loss {stats.losses[-1]:.2e}, gradient {stats.gradient_norms[-1]:.1e}")
-        self.bar.update()
+        self.bar.update(iteration - self.bar.n)
 
 
-def progress_for(verbose: bool | str, total: int) -> Progress:
-    """The display that `verbose` asks for.
+def progress_for(verbose: bool | str, total: int, name: str) -> Progress:
+    """The display that `verbose` asks for, of a fit by the optimizer `name`.
 
     Raises:
       ValueError: if it is neither False, True nor ``"bar"``.
@@ -71,5 +71,5 @@ def progress_for(verbose: bool | str, total: int) -> Progress:
     if verbose is True:
         return Lines()
     if verbose == "bar":
-        return Bar(total)
+        return Bar(total, name)
     raise ValueError(f'verbose must be False, True or "bar"; got {verbose!r}')

@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t3k.api import compiled, probing, validate
+from t3k.api import compiled, validate
 from t3k.api.frame import T3Frame, T3Variations, as_frame, as_variations
 from t3k.api.pytrees import pytree
 from t3k.api.stacks import merge_axes, split_axis
 from t3k.api.t3 import TuckerTensorTrain
+from t3k.api.tangent_samples import TangentSamples
 from t3k.kernels.types import Array, T3Cores
 
 __all__ = ["T3Tangent"]
@@ -18,7 +19,7 @@ __all__ = ["T3Tangent"]
 
 @pytree
 @dataclass(frozen=True, eq=False, init=False)
-class T3Tangent:
+class T3Tangent(TangentSamples):
     """A tangent vector: coordinates (V, H) in a frame (U, O, L, R).
 
     ::
@@ -138,69 +139,3 @@ class T3Tangent:
         if points:
             result = split_axis(result, 1 if tangents else 0, points)
         return split_axis(result, 0, tangents) if tangents else result
-
-    # Samples
-
-    def probe(self, ww: Any, chunk_size: int | str | None = "auto") -> tuple[Array, ...]:
-        """The probes of the tangent: one array ``W + V + C + (N_i,)`` per mode, from ``W + (N_i,)``."""
-        return tuple(z[0] for z in self.probe_derivatives(ww, None, 0, chunk_size))
-
-    def probe_derivatives(
-        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto"
-    ) -> tuple[Array, ...]:
-        """The derivatives of the probes along ``w_i + s p_i``; see `t3k.tv_probe_derivatives`.
-
-        Args:
-          ww: probe vectors, one array ``W + (N_i,)`` per mode.
-          pp: directions, of the same shapes.
-          order: the highest derivative.
-          chunk_size: probes at a time, None for all at once, or ``"auto"``.
-
-        Returns:
-          One array ``(order+1,) + W + V + C + (N_i,)`` per mode.
-        """
-        return probing.tv_probe_derivatives(ww, pp, self.variations, self.frame, order, chunk_size)
-
-    @staticmethod
-    def probe_transpose(
-        r: Any, ww: Any, frame: Any, sum_over_probes: bool = False, chunk_size: int | str | None = "auto"
-    ) -> "T3Tangent":
-        """The transpose of `probe`: residuals ``W + V + C + (N_i,)`` to a tangent in `frame`."""
-        r = tuple(x[None] for x in validate.as_train("r", r, 1))
-        return T3Tangent.probe_derivatives_transpose(r, ww, None, frame, 0, sum_over_probes, chunk_size)
-
-    @staticmethod
-    def probe_derivatives_transpose(
-        r: Any,
-        ww: Any,
-        pp: Any,
-        frame: Any,
-        order: int,
-        sum_over_probes: bool = False,
-        chunk_size: int | str | None = "auto",
-    ) -> "T3Tangent":
-        """The transpose of `probe_derivatives`, streamed over the probes; see `t3k.tv_probe_derivatives_transpose`.
-
-        Args:
-          r: residual jets, one array ``(order+1,) + W + V + C + (N_i,)`` per mode.
-          ww: probe vectors, one array ``W + (N_i,)`` per mode.
-          pp: directions, of the same shapes.
-          frame: `T3Frame` or ``(up, down, left, right)``.
-          order: the highest derivative.
-          sum_over_probes: sum over W (J^T r, the gradient of a fit), or keep W in front of the tangent stack.
-          chunk_size: probes at a time, None for all at once, or ``"auto"``; bounds the memory of the whole pipeline.
-
-        Returns:
-          A tangent in `frame`. It is the bare transpose: `MANIFOLD.project` makes the Riemannian gradient of it.
-
-        Example:
-          >>> import jax, jax.numpy as jnp, t3k
-          >>> x = t3k.TuckerTensorTrain.randn(jax.random.key(0), (4, 5), (2, 2), (1, 2, 1))
-          >>> ww = (jnp.ones((3, 4)), jnp.ones((3, 5)))
-          >>> r = (jnp.ones((2, 3, 4)), jnp.ones((2, 3, 5)))
-          >>> t3k.T3Tangent.probe_derivatives_transpose(r, ww, ww, x.frame(), 1).stack_shape
-          (3,)
-        """
-        frame = as_frame(frame)
-        gradient = probing.tv_probe_derivatives_transpose(r, ww, pp, frame, order, sum_over_probes, chunk_size)
-        return T3Tangent(frame, T3Variations(tuple(gradient.tucker), tuple(gradient.tt)))

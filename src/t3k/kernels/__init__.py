@@ -4,6 +4,7 @@ Every kernel sees one tensor train, one tangent and one probe axis; the letters 
 `t3k.kernels.types`.
 """
 
+from t3k.kernels import adam, gradient_descent, mc_sgd, newton
 from t3k.kernels.assembly import assemble_tt_variation_jets, assemble_tucker_variation_jets
 from t3k.kernels.chunk_map import chunk_map
 from t3k.kernels.chunking import chunk_reduce
@@ -27,8 +28,7 @@ from t3k.kernels.edge_jets import (
 from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
 from t3k.kernels.jets import binomial_combine_tensor
-from t3k.kernels.newton import newton_step
-from t3k.kernels.point_samples import apply_derivatives, entries_derivatives
+from t3k.kernels.objective import Objective
 from t3k.kernels.probe_maps import (
     Probes,
     gauss_newton_product,
@@ -39,6 +39,14 @@ from t3k.kernels.probe_maps import (
 )
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.retraction import retract, retract_corewise
+from t3k.kernels.sample_maps import (
+    Samples,
+    point_samples,
+    sample_gauss_newton,
+    sample_jacobian,
+    sample_misfit,
+    sample_transpose,
+)
 from t3k.kernels.sharded import over_shards
 from t3k.kernels.stored_arrays import StoredArray, reading
 from t3k.kernels.truncation import truncate
@@ -46,12 +54,14 @@ from t3k.kernels.types import Frame, T3Cores, Variations
 
 __all__ = [
     "Frame",
+    "Objective",
     "Probes",
     "StoredArray",
+    "Samples",
     "T3Cores",
     "Variations",
+    "adam",
     "add",
-    "apply_derivatives",
     "assemble_tangent_z_jets",
     "assemble_tt_variation_jets",
     "assemble_tucker_variation_jets",
@@ -73,19 +83,25 @@ __all__ = [
     "compute_tau_tilde_jets",
     "concat",
     "corewise_frame",
-    "entries_derivatives",
     "gauss_newton_product",
+    "gradient_descent",
+    "mc_sgd",
     "misfit",
-    "newton_step",
+    "newton",
     "oblique_gauge",
     "orthogonal_frame",
     "orthogonal_gauge",
     "over_shards",
     "point_probes",
+    "point_samples",
     "probe_jacobian",
     "probe_transpose",
     "reading",
     "retract",
     "retract_corewise",
+    "sample_gauss_newton",
+    "sample_jacobian",
+    "sample_misfit",
+    "sample_transpose",
     "truncate",
 ]

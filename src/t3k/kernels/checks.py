@@ -23,6 +23,7 @@ __all__ = [
     "check_order",
     "check_probes",
     "check_same_length",
+    "check_samples",
     "check_t3",
     "check_trains",
     "check_variations",
@@ -150,6 +151,17 @@ def check_probes(order: int, ww: Cores, pp: Cores | None, up: Cores, **zz: Cores
     else:
         trains["pp"] = (pp, "wo")
     return check_trains(dims, **trains)
+
+
+def check_samples(order: int, at: Cores, pp: Cores | None, up: Cores) -> int:
+    """Asserts vectors (w,o) or indices (w,), and directions as `check_probes` does; returns the number of modes."""
+    if np.ndim(_shapes(at)[0]) == 2:
+        return check_probes(order, at, pp, up)
+    if pp is not None:
+        check_trains({}, at=(at, "w"), pp=(pp, "wo"), up=(up, "ko"))
+        return check_probes(order, pp, pp, up)
+    chex.assert_equal(order, 0, custom_message=f"pp must be given at order {order}: derivatives go along it")
+    return check_trains({}, at=(at, "w"), up=(up, "ko"))
 
 
 def check_weights(order: int, ww: Cores, weights: Any = None, rows: Any = None) -> None:

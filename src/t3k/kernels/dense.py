@@ -14,6 +14,7 @@ from t3k.kernels.types import Array, Cores, Frame, Variations
 
 __all__ = [
     "dense_apply",
+    "dense_apply_derivatives",
     "dense_entries",
     "dense_probe",
     "dense_probe_derivatives",
@@ -100,6 +101,35 @@ def dense_apply(array: Array, ww: Sequence[Array]) -> Array:
     for i in range(d):
         operands += [ww[i], [d, i]]
     return jnp.einsum(array, list(range(d)), *operands, [d], precision="highest")
+
+
+def dense_apply_derivatives(array: Array, ww: Sequence[Array], pp: Sequence[Array], order: int) -> Array:
+    """Derivatives by s at 0 of ``dense_apply(array, ww + s pp)``, by enumeration as in `dense_probe_derivatives`.
+
+    Entries and their derivatives are those at unit vectors.
+
+    Args:
+      array: (N_0, .., N_{d-1}).
+      ww: (w, o) each.
+      pp: (w, o) each.
+      order: the highest derivative K.
+
+    Returns:
+      (order + 1, w).
+
+    Example:
+      >>> ones = [jnp.ones((1, 2)), jnp.ones((1, 2))]
+      >>> dense_apply_derivatives(jnp.eye(2), ones, ones, 2)[:, 0].tolist()
+      [2.0, 4.0, 4.0]
+    """
+    d = len(ww)
+
+    def derivative(t: int) -> Array:
+        choices = ([pp[j] if j in chosen else ww[j] for j in range(d)] for chosen in combinations(range(d), t))
+        terms = [dense_apply(array, mixed) for mixed in choices]
+        return sum(terms, start=jnp.zeros_like(ww[0][:, 0])) * math.factorial(t)
+
+    return jnp.stack([derivative(t) for t in range(order + 1)])
 
 
 def dense_probe(array: Array, ww: Sequence[Array]) -> tuple[Array, ...]:

@@ -113,6 +113,6 @@ def core_gradient(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) ->
 
 def core_gradients_kept(lifted_mu: Jet, sigma_tilde: Jet, lifted_tau: Jet, nu: Jet) -> Array:
     """The same for each probe apart: ``(w, a k, b)``."""
-    summed = total(lift(x, y) for x, y in _pairs(lifted_mu, sigma_tilde, lifted_tau, nu))
-    (ak, w), b = lifted_tau[0].shape, nu[0].shape[0]
-    return summed.reshape(ak, b, w).transpose(2, 0, 1)
+    pairs = _pairs(lifted_mu, sigma_tilde, lifted_tau, nu)
+    (ak, w), b = pairs[0][0].shape, pairs[0][1].shape[0]
+    return total(lift(x, y) for x, y in pairs).reshape(ak, b, w).transpose(2, 0, 1)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import orthogonal_gauge
 from t3k.kernels.retraction import retract, retract_corewise
-from t3k.kernels.types import Cores, Frame, T3Cores, Variations
+from t3k.kernels.tangents import transport
+from t3k.kernels.types import Cores, Frame, T3Cores, Variations, as_tuple, like_train
+from t3k.kernels.variations import zero_variations
 
 __all__ = ["Corewise", "Manifold"]
 
@@ -32,6 +34,15 @@ class Manifold:
         """The point that v leads to, of the frame's ranks."""
         return retract(frame, v)
 
+    def transport(self, frame_from: Frame, v: Variations, frame_to: Frame) -> Variations:
+        """The tangent carried to another tangent space, by orthogonal projection."""
+        return transport(frame_from, v, frame_to)
+
+    def coordinates(self, frame: Frame) -> Variations:
+        """The base point as a tangent, which it is: ``H = L`` in the last core."""
+        zero, left = zero_variations(frame), as_tuple(frame.left)
+        return Variations(zero.tucker, like_train((*as_tuple(zero.tt)[:-1], left[-1]), frame.left))
+
 
 @dataclass(frozen=True)
 class Corewise:
@@ -49,3 +60,12 @@ class Corewise:
     def retract(self, frame: Frame, v: Variations) -> T3Cores:
         """``(U + V, G + H)``."""
         return retract_corewise(T3Cores(frame.up, frame.left), v)
+
+    def transport(self, frame_from: Frame, v: Variations, frame_to: Frame) -> Variations:
+        """The same coordinates."""
+        del frame_from, frame_to
+        return v
+
+    def coordinates(self, frame: Frame) -> Variations:
+        """The cores themselves."""
+        return Variations(frame.up, frame.left)

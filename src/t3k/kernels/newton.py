@@ -1,10 +1,13 @@
-"""One step of the Gauss-Newton method with CG and a line search, as a single compiled function.
+"""The Gauss-Newton method with CG and a line search, as a pure step on a state.
 
-At x, with frame, misfit f and gradient g (projected in the geometry):
+At x, with frame, loss f and gradient g (projected in the geometry), `update`
 
-1. solve ``P J^T W J p = -g`` by CG, to the relative tolerance ``min(1/2, (|g| / |g_0|)^power)``;
-2. backtrack along ``retract(step * p)`` until Armijo's condition holds;
-3. report what was found as scalars, for a host loop to read.
+1. solves ``P J^T W J p = -g`` by CG, to the relative tolerance ``min(1/2, (|g| / |g_0|)^power)``;
+2. backtracks along ``retract(step * p)`` until Armijo's condition holds;
+3. judges what it found (see `status`) and reports it as scalars.
+
+Every optimizer of the library has the same four names: a state, an info, `init` and `update`. All are functions of
+pytrees and static values, so that a fit may be jitted, scanned, and mapped over starts, samples or data.
 
 The method is that of Section 6 in N. Alger et al., "Tucker Tensor Train Taylor Series", arXiv:2603.21141 (2026).
 """
@@ -15,87 +18,96 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.frames import corewise_frame
 from t3k.kernels.krylov import conjugate_gradients, tree_dot
 from t3k.kernels.line_search import backtrack
-from t3k.kernels.measurements import MeasurementKind
+from t3k.kernels.objective import Objective, settle
+from t3k.kernels.status import Progress, Reason, Tolerances, judge
 from t3k.kernels.types import Array, T3Cores, Variations
 
-__all__ = ["NewtonOptions", "NewtonStep", "newton_step", "point_misfit"]
+__all__ = ["NewtonInfo", "NewtonOptions", "NewtonState", "init", "update"]
 
 
 @dataclass(frozen=True)
 class NewtonOptions:
-    """Static settings of a step: CG iterations at the most, forcing power, and halvings of the line search."""
+    """Static settings: CG iterations at the most, forcing power, halvings of the line search, and when to end."""
 
     max_cg: int = 200
     forcing_power: float = 0.5
     max_halvings: int = 30
+    tolerances: Tolerances = Tolerances()
 
 
-class NewtonStep(NamedTuple):
-    """The new point and what happened on the way; `loss` and `gradient_norm` are those of the point before."""
+class NewtonState(NamedTuple):
+    """The point, the norm of the first gradient, the steps taken and a `Reason`."""
 
     x: T3Cores
+    reference_norm: Array
+    iteration: Array
+    status: Array
+
+
+class NewtonInfo(NamedTuple):
+    """What a step found; `loss` and `gradient_norm` are those of the point before it."""
+
     loss: Array
     gradient_norm: Array
     new_loss: Array
     predicted_decrease: Array
     step_size: Array
-    cg_iterations: Array
     accepted: Array
+    cg_iterations: Array
 
 
-def newton_step(
-    geometry: Any,
-    kind: MeasurementKind,
-    options: NewtonOptions,
-    x: T3Cores,
-    sample: Any,
-    data: Any,
-    reference_norm: Array,
-) -> NewtonStep:
-    """One step from x; `reference_norm` is the first gradient's norm (infinity: this is the first).
+def init(objective: Objective, x: T3Cores) -> NewtonState:
+    """The state at x, in the shapes that a step keeps.
 
     Args:
-      geometry: `geometry.Manifold` or `geometry.Corewise` (static).
-      kind: the kind of measurement (static).
+      objective: static.
+      x: the start.
+    """
+    norm = jnp.full((), jnp.inf, x.tt[0].dtype)
+    return NewtonState(settle(objective.geometry, x), norm, jnp.int32(0), jnp.int32(Reason.RUNNING))
+
+
+def update(
+    objective: Objective, options: NewtonOptions, state: NewtonState, sample: Any, data: Any
+) -> tuple[NewtonState, NewtonInfo]:
+    """One step; a state that has ended keeps its point.
+
+    Args:
+      objective: static.
       options: static.
-      x: the point.
-      sample: where the tensor is measured, as `kind` takes it.
+      state: from `init` or `update`.
+      sample: where the tensor is measured, as the objective's kind takes it.
       data: what was measured.
-      reference_norm: scalar.
 
     Returns:
-      The new point, which is x itself if no step was accepted, and scalars.
+      The next state, whose point is the same if no step was accepted, and what the step found.
     """
-    frame, point = geometry.frame(x)
-    loss, gradient = kind.misfit(sample, data, point, frame, gradient=True)
-    gradient = geometry.project(frame, gradient)
+    geometry, running = objective.geometry, state.status == Reason.RUNNING
+    frame, loss, gradient = objective.local(state.x, sample, data)
     norm = jnp.sqrt(tree_dot(gradient, gradient))
-
-    def hessian(p: Variations) -> Variations:
-        return geometry.project(frame, kind.gauss_newton(sample, p, frame))
-
-    reference = jnp.where(jnp.isfinite(reference_norm), reference_norm, norm)
+    reference = jnp.where(state.iteration > 0, state.reference_norm, norm)
     forcing = jnp.minimum(0.5, jnp.maximum(norm / reference, 0) ** options.forcing_power)
-    descent = jax.tree.map(jnp.negative, gradient)
-    solution = conjugate_gradients(hessian, descent, tolerance=forcing * norm, max_iterations=options.max_cg)
+    # Where the fit has ended, the system is zero and CG takes no step, so that it does not hold up others.
+    descent = jax.tree.map(lambda g: jnp.where(running, -g, 0), gradient)
+    solution = conjugate_gradients(
+        lambda p: objective.hessian(frame, sample, p), descent, tolerance=forcing * norm, max_iterations=options.max_cg
+    )
     slope = tree_dot(gradient, solution.x)
 
     def trial(step_size: Array) -> tuple[T3Cores, Array]:
-        candidate = geometry.retract(frame, jax.tree.map(lambda leaf: step_size * leaf, solution.x))
-        return candidate, point_misfit(kind, sample, data, candidate)
+        step: Variations = jax.tree.map(lambda leaf: step_size * leaf, solution.x)
+        candidate = geometry.retract(frame, step)
+        return candidate, objective.value(candidate, sample, data)
 
-    # (U, L) is x in the shapes that retraction gives, on both geometries.
-    x = T3Cores(frame.up, frame.left)
-    search = backtrack(trial, x, loss, slope, max_halvings=options.max_halvings)
-    chosen = jax.tree.map(lambda new, old: jnp.where(search.accepted, new, old), search.point, x)
-    new_loss = jnp.where(search.accepted, search.value, loss)
-    return NewtonStep(chosen, loss, norm, new_loss, -slope / 2, search.step_size, solution.iterations, search.accepted)
-
-
-def point_misfit(kind: MeasurementKind, sample: Any, data: Any, x: T3Cores) -> Array:
-    """The misfit of a T3, without its gradient; no frame is needed for that but its own cores."""
-    frame, point = corewise_frame(x)
-    return kind.misfit(sample, data, point, frame, gradient=False)[0]
+    search = backtrack(trial, state.x, loss, slope, max_halvings=options.max_halvings)
+    accepted = search.accepted & running
+    x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
+    new_loss = jnp.where(accepted, search.value, loss)
+    found = Progress(loss, norm, new_loss, -slope / 2, accepted)
+    floor = objective.rounding(state.x, sample, data, running & ~accepted)
+    judged = judge(found, reference, state.iteration, options.tolerances, floor)
+    status = jnp.where(running, judged, state.status)
+    info = NewtonInfo(loss, norm, new_loss, -slope / 2, search.step_size, accepted, solution.iterations)
+    return NewtonState(x, reference, state.iteration + 1, status), info

@@ -12,17 +12,9 @@ from t3k.kernels.types import Array, Cores, Frame, Variations
 __all__ = ["ShardedKind"]
 
 
-def _row_axes(sample: Any) -> Any:
-    """The axis of the rows in a sample: the first, but for its `weights`, which belong to modes and orders."""
-    return type(sample)(*(None if name == "weights" else 0 for name in sample._fields))
-
-
 @dataclass(frozen=True)
 class ShardedKind:
-    """Another kind, each device taking its own rows; one all-reduce for a misfit or a product.
-
-    The sample is a named tuple of arrays that begin with the row axis, but for `weights`; data begin with the order.
-    """
+    """Another kind, each device taking its own rows; one all-reduce for a misfit or a product."""
 
     kind: Any
     sharding: NamedSharding
@@ -37,6 +29,16 @@ class ShardedKind:
         """The samples that a device takes at a time."""
         return self.kind.chunk_size
 
+    @property
+    def sample_axes(self) -> Any:
+        """The axis of the rows in every array of a sample."""
+        return self.kind.sample_axes
+
+    @property
+    def data_axes(self) -> Any:
+        """The axis of the rows in every array of the data."""
+        return self.kind.data_axes
+
     def misfit(
         self, sample: Any, data: Any, point: Cores, frame: Frame, *, gradient: bool
     ) -> tuple[Array, Variations | None]:
@@ -45,7 +47,7 @@ class ShardedKind:
         def local(xs: Any) -> tuple[Array, Variations | None]:
             return self.kind.misfit(*xs, gradient=gradient)
 
-        axes = (_row_axes(sample), 1, None, None)
+        axes = (self.sample_axes, self.data_axes, None, None)
         return over_shards(local, (sample, data, point, frame), add, sharding=self.sharding, axes=axes)
 
     def gauss_newton(self, sample: Any, variations: Variations, frame: Frame) -> Variations:
@@ -54,5 +56,14 @@ class ShardedKind:
         def local(xs: Any) -> Variations:
             return self.kind.gauss_newton(*xs)
 
-        axes = (_row_axes(sample), None, None)
+        axes = (self.sample_axes, None, None)
         return over_shards(local, (sample, variations, frame), add, sharding=self.sharding, axes=axes)
+
+    def squares(self, sample: Any, data: Any, point: Cores, frame: Frame) -> Any:
+        """See `t3k.kernels.measurements.MeasurementKind`."""
+
+        def local(xs: Any) -> Any:
+            return self.kind.squares(*xs)
+
+        axes = (self.sample_axes, self.data_axes, None, None)
+        return over_shards(local, (sample, data, point, frame), add, sharding=self.sharding, axes=axes)

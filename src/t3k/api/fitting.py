@@ -1,0 +1,147 @@
+"""What all optimizers ask for, checked and made into what the kernels take."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t3k.api import validate
+from t3k.api.fit_stats import FitInfo
+from t3k.api.geometry import Geometry
+from t3k.api.kinds import as_kind
+from t3k.api.sharding import spread_kind
+from t3k.api.t3 import TuckerTensorTrain
+from t3k.kernels.minibatches import count_rows
+from t3k.kernels.objective import Objective
+from t3k.kernels.ranks import manifold_dimension
+from t3k.kernels.regularizers import Regularizer
+from t3k.kernels.stored_arrays import flatten_stored
+
+__all__ = ["FitProblem", "LoopSettings", "Validation", "fit_problem"]
+
+#: Floating-point operations of a Gauss-Newton product below which compiling takes longer than all that is run.
+_SMALL_WORK = 2e7
+
+
+class Validation(NamedTuple):
+    """Measurements that are not fitted, and the objective that they are judged by."""
+
+    objective: Objective
+    sample: Any
+    data: Any
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """What a user wants of the loop around the steps, whichever the optimizer."""
+
+    callback: Callable[[FitInfo], bool | None] | None = None
+    verbose: bool | str = False
+    max_iterations: int = 50
+    patience: int | None = None
+    check_every: int = 1
+    loss_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        validate.as_ranks("max_iterations", (self.max_iterations,))
+        validate.as_ranks("check_every", (self.check_every,))
+        if self.patience is not None:
+            validate.as_ranks("patience", (self.patience,))
+        if self.loss_tolerance is not None:
+            validate.as_tolerance("loss_tolerance", self.loss_tolerance)
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """A fit as the kernels see it: start, objective, sample and data; and measurements to validate it by."""
+
+    x0: TuckerTensorTrain
+    objective: Objective
+    sample: Any
+    data: Any
+    validation: Validation | None = None
+
+    @property
+    def chunk_size(self) -> int | None:
+        """The rows that are taken at a time."""
+        return self.objective.kind.chunk_size  # type: ignore[attr-defined]
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of the data."""
+        return count_rows(self.objective.kind, self.data)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether compiling takes longer than running: by the operations of one Gauss-Newton product, roughly."""
+        cores = sum(G.size for G in self.x0.tt_cores) + sum(U.size for U in self.x0.tucker_cores)
+        orders = getattr(self.objective.kind, "order", 0) + 1
+        return 40.0 * orders * cores * self.n_rows < _SMALL_WORK
+
+    def on_batches_of(self, batch_size: int | None) -> "FitProblem":
+        """The same with an objective for minibatches, in which the regularizer has its share."""
+        if batch_size is None:
+            return self
+        share = batch_size / self.n_rows
+        return replace(self, objective=replace(self.objective, share=share))
+
+    def note(self) -> str:
+        """A sentence if there are fewer equations than the tensor has free parameters; else nothing."""
+        x, rows = self.x0, self.sample.rows
+        values = sum(math.prod(array.shape) for array in flatten_stored(self.data)[0])
+        used = 1.0 if rows is None else float(np.mean(np.asarray(rows) != 0))
+        equations, free = round(used * values), manifold_dimension(x.shape, x.tucker_ranks, x.tt_ranks)
+        if equations >= free or self.objective.regularizer is not None:
+            return ""
+        return f" There are fewer equations ({equations}) than free parameters ({free}): many tensors fit equally well."
+
+
+def fit_problem(
+    geometry: Geometry,
+    kind: Any,
+    sample: Any,
+    data: Any,
+    x0: TuckerTensorTrain,
+    *,
+    order: int | None,
+    weight: Any,
+    sample_weight: Any,
+    regularizer: Regularizer | None,
+    chunk_size: int | str | None,
+    validation: Any = None,
+    batch_size: int | None = None,
+) -> FitProblem:
+    """The problem that an optimizer was called with.
+
+    Raises:
+      TypeError, ValueError: if an argument does not fit, or sample, data or x0 are not finite.
+    """
+    _check(geometry, x0, regularizer, batch_size)
+    user_kind = as_kind(kind, order, weight, chunk_size)
+    kernel, sample, data = user_kind.prepare(x0, sample, data, sample_weight, batch_size)
+    validate.require_finite("x0: tucker_cores", x0.tucker_cores, "row")
+    validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
+    objective = Objective(geometry.kernel, spread_kind(kernel, sample), regularizer)
+    if validation is None:
+        return FitProblem(x0, objective, sample, data)
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise TypeError(f"validation must be (sample, data); got {type(validation).__name__}")
+    held_out = user_kind.prepare(x0, *validation)
+    judge = Objective(geometry.kernel, spread_kind(held_out.kind, held_out.sample))
+    judged = Validation(judge, held_out.sample, held_out.data)
+    return FitProblem(x0, objective, sample, data, judged)
+
+
+def _check(geometry: Any, x0: Any, regularizer: Any, batch_size: Any) -> None:
+    if not isinstance(geometry, Geometry):
+        raise TypeError(f"geometry must be t3k.MANIFOLD or t3k.COREWISE; got {geometry!r:.60}")
+    if not isinstance(x0, TuckerTensorTrain):
+        raise TypeError(f"x0 must be a TuckerTensorTrain; got {type(x0).__name__}")
+    if x0.stack_shape:
+        raise ValueError(f"x0 must be a single tensor; got a stack of shape {x0.stack_shape} (see t3k.fit_many)")
+    if regularizer is not None and not isinstance(regularizer, Regularizer):
+        raise TypeError(f"regularizer must be a t3k.Regularizer or None; got {type(regularizer).__name__}")
+    if batch_size is not None:
+        validate.as_ranks("batch_size", (batch_size,))
