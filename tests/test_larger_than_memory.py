@@ -56,8 +56,8 @@ def fit(sample: Any, data: Any, **options: Any) -> Any:
 def test_the_transpose_reads_from_files_what_it_takes_from_memory(tmp_path, sum_over_probes):
     x, (ww, pp), data = measured()
     how: Any = {"sum_over_probes": sum_over_probes, "chunk_size": CHUNK}
-    stored = [in_files(tmp_path, train) for train in (data, ww, pp)]
-    found = t3k.tv_probe_derivatives_transpose(*stored, x.frame(), ORDER, **how)
+    zz, *sample = (in_files(tmp_path, train) for train in (data, ww, pp))
+    found = t3k.tv_probe_derivatives_transpose(zz, sample[0], sample[1], x.frame(), ORDER, **how)
     assert_trees_close(found, t3k.tv_probe_derivatives_transpose(data, ww, pp, x.frame(), ORDER, **how))
 
 

@@ -50,7 +50,8 @@ def test_the_next_block_is_read_while_this_one_is_used_and_after_the_last_the_fi
     for n, start in enumerate((0, 4, 6, 0, 4)):  # as a loop in blocks of 4 goes: the last overlaps
         reader.read(0, start, 4)
         with dataset.read:
-            assert dataset.read.wait_for(lambda n=n: len(dataset.reads) == n + 2, timeout=60)
+            while len(dataset.reads) < n + 2:
+                assert dataset.read.wait(timeout=60)
     assert dataset.reads == [0, 4, 6, 0, 4, 6]
     assert threading.get_ident() not in dataset.threads
 

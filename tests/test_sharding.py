@@ -55,7 +55,7 @@ def fit(sample: Any, data: Any, **options: Any) -> Any:
 def test_maps_of_spread_arrays_have_the_values_of_one_device_and_spread_results(kind):
     x, (ww, pp), data = measured()
     sample, spread_data = on_devices(kind)
-    kept = t3k.tv_probe_derivatives_transpose(spread_data, *sample, x.frame(), ORDER, chunk_size=3)
+    kept = t3k.tv_probe_derivatives_transpose(spread_data, sample[0], sample[1], x.frame(), ORDER, chunk_size=3)
     expected = t3k.tv_probe_derivatives_transpose(data, ww, pp, x.frame(), ORDER, chunk_size=3)
     assert_trees_close(jax.tree.map(lambda g: np.asarray(g)[:N_PROBES], kept), expected)
     assert all(g.sharding.spec[0] == "w" for g in jax.tree.leaves(kept))
@@ -74,11 +74,11 @@ def test_plain_jit_of_the_transpose_gathers_nothing(kind):
     @jax.jit
     def transpose(data, sample):
         return t3k.tv_probe_derivatives_transpose(
-            data, *sample, x.frame(), ORDER, sum_over_probes=True, chunk_size=3, sharding=told
+            data, sample[0], sample[1], x.frame(), ORDER, sum_over_probes=True, chunk_size=3, sharding=told
         )
 
     program = transpose.lower(spread_data, sample).compile()
-    text = program.as_text()
+    text = str(program.as_text())
     assert [count(text, operation) for operation in GATHERING] == [0] * len(GATHERING)
     assert count(text, "all-reduce") == 1
     assert "all-reduce" not in bodies_of_loops(text)
@@ -88,6 +88,7 @@ def test_plain_jit_of_the_transpose_gathers_nothing(kind):
 
 def test_stacks_of_tangents_and_probe_axes_are_spread_by_the_first_probe_axis():
     x, probes = tensor(), (2 * DEVICES, 3)
+    spread: Any
     ww, zz = vectors(probes), residuals(probes, 0, (2,))
     place = functools.partial(jax.device_put, device=NamedSharding(mesh(AxisType.Auto), P("w")))
     one = t3k.tv_probe_derivatives_transpose(zz, ww, None, x.frame(), 0, chunk_size=4)

@@ -54,8 +54,9 @@ def shard_probes(
     counts = {x.shape[0] for train in vectors for x in train} | {z.shape[0 if plain else 1] for z in measured}
     if len(counts) != 1:
         raise ValueError(f"sample and data must have equally many probes at every mode; got {sorted(counts)}")
-    if len(measured) == 1 and _missing_rows(*counts, mesh):
-        raise ValueError(f"probes of a tensor of one mode must divide evenly over the devices; got {counts.pop()}")
+    (count,) = counts
+    if len(measured) == 1 and _missing_rows(count, mesh):
+        raise ValueError(f"probes of a tensor of one mode must divide evenly over the devices; got {count}")
     spread = [tuple(_spread(x, 0, mesh) for x in train) for train in vectors]
     return (spread[0] if plain else tuple(spread)), tuple(_spread(z, 0 if plain else 1, mesh) for z in measured)
 
