@@ -14,8 +14,10 @@ import pytest
 import t3k
 from t3k.api import compiled
 from t3k.kernels import newton, stored_arrays
+from t3k.kernels.stored_arrays import reading
 from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, residuals, tensor, vectors
 from tests.test_row_reader import Dataset
+from tests.trains import quick_jit
 
 N_PROBES, ORDER, CHUNK = 60, 1, 8
 EXAMPLE = Path(__file__).parent.parent / "examples" / "larger_than_memory.py"
@@ -67,28 +69,58 @@ def test_forward_maps_read_probes_from_files(tmp_path):
     assert_trees_close(x.probe_derivatives(*stored, ORDER, CHUNK), data)
 
 
-def test_a_fit_to_files_is_the_fit_to_memory_and_a_second_one_compiles_nothing(tmp_path):
-    _, sample, data = measured()
-    expected, _ = fit(sample, data)
+def test_a_fit_to_files_recovers_the_tensor_and_a_second_one_compiles_nothing(tmp_path):
+    x, sample, data = measured()
     programs = []
     for _ in range(2):
         ww, pp, zz = (in_files(tmp_path, train) for train in (*sample, data))
         found, stats = fit((ww, pp), zz)
         assert stats.status == "converged", str(stats)
-        assert_trees_close(found.to_dense(), expected.to_dense(), 1e-10)
+        assert_trees_close(found.to_dense(), x.to_dense(), 1e-8)
         programs.append(compiled.optimizer_step(newton.update, True)._cache_size())
     assert programs[0] == programs[1]
 
 
 def test_plain_probes_and_a_sample_in_memory_with_data_in_files(tmp_path):
     x, (ww, _), data = measured()
-    kind, _, zz = t3k.probe_kind(chunk_size=CHUNK).prepare(zeros(), ww, in_files(tmp_path, [z[0] for z in data]))
+    _, _, zz = t3k.probe_kind(chunk_size=CHUNK).prepare(zeros(), ww, in_files(tmp_path, [z[0] for z in data]))
     assert [z.shape for z in zz] == [(1, N_PROBES, size) for size in SHAPE]
     found = t3k.tv_probe_derivatives_transpose(zz, ww, None, x.frame(), 0, sum_over_probes=True, chunk_size=CHUNK)
     expected = t3k.tv_probe_derivatives_transpose(
         [z[:1] for z in data], ww, None, x.frame(), 0, sum_over_probes=True, chunk_size=CHUNK
     )
     assert_trees_close(found, expected)
+
+
+def test_applies_are_measured_from_files_and_entries_are_not(tmp_path):
+    x, (ww, pp), _ = measured()
+    frame, point = t3k.MANIFOLD.kernel.frame(x.cores)
+    data = np.ones((ORDER + 1, N_PROBES))
+
+    def gradient(sample: Any) -> Any:
+        kind = t3k.apply_derivatives_kind(ORDER, chunk_size=CHUNK)
+        kernel, *prepared = kind.prepare(x, sample, data)
+        with reading(prepared) as wait:
+            return wait(quick_jit(lambda s, z: kernel.misfit(s, z, point, frame, gradient=True))(*prepared))
+
+    assert_trees_close(gradient((in_files(tmp_path, ww), in_files(tmp_path, pp))), gradient((ww, pp)))
+    index = tuple(np.zeros(N_PROBES, int) for _ in SHAPE)
+    with pytest.raises(ValueError, match="entries must be sampled from arrays in memory"):
+        t3k.tv_entries_derivatives_transpose(data, index, in_files(tmp_path, pp), frame, ORDER, True, CHUNK)
+
+
+def test_minibatches_from_files_are_refused(tmp_path):
+    _, (ww, _), data = measured()
+    with pytest.raises(ValueError, match="batch_size must be None where sample or data are in files"):
+        t3k.mc_sgd(
+            t3k.MANIFOLD,
+            "probe",
+            in_files(tmp_path, ww),
+            [z[0] for z in data],
+            zeros(),
+            batch_size=8,
+            key=jax.random.key(0),
+        )
 
 
 def test_one_map_of_all_modes_is_as_good_as_one_a_mode(tmp_path):

@@ -62,8 +62,8 @@ def rows(x: Problem, sharding: NamedSharding | None) -> dict[str, Any]:
     }
 
 
-compiled_sums = quick_jit(sums, static_argnames="sharding")
-compiled_rows = quick_jit(rows, static_argnames="sharding")
+compiled_sums: Any = quick_jit(sums, static_argnames="sharding")
+compiled_rows: Any = quick_jit(rows, static_argnames="sharding")
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def test_shard_map_around_the_kernels_is_the_same_in_values_and_memory():
         return jax.lax.psum(sums(x, None), "w")
 
     mesh = rows_on_devices().mesh
-    by_hand = quick_jit(jax.shard_map(per_device, mesh=mesh, in_specs=(local,), out_specs=replicated))
+    by_hand: Any = quick_jit(jax.shard_map(per_device, mesh=mesh, in_specs=(local,), out_specs=replicated))
     program = by_hand.lower(spread(problem())).compile()
     assert_trees_close(program(spread(problem())), compiled_sums(problem(), None))
     assert scratch(program_of_sums()) <= 1.1 * scratch(program)

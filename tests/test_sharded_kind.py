@@ -21,7 +21,8 @@ def test_a_spread_kind_measures_as_the_kind_does():
     def both(kind):
         sample = Probes(x.ww, x.pp, x.weights, x.rows)
         value = kind.misfit(sample, x.zz, x.point, x.frame, gradient=False)
-        return value, kind.gauss_newton(sample, x.variations, x.frame)
+        squares = kind.squares(sample, x.zz, x.point, x.frame)
+        return value, kind.gauss_newton(sample, x.variations, x.frame), squares
 
     measure = quick_jit(both, static_argnums=0)
     assert_trees_close(measure(spread_kind()), measure(ProbeKind(1, 3)))

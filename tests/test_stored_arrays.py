@@ -1,6 +1,7 @@
 """Laws of arrays in files: the loop over chunks gives what it gives in memory, and errors come as they were raised."""
 
 import gc
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +39,7 @@ def reduce_rows(x, weight, chunk_size):
     return chunk_reduce(moments, xs, (add, concat()), chunk_size=chunk_size, n_rows=N_ROWS, axes=axes)
 
 
-run = quick_jit(reduce_rows, static_argnums=2)
+run: Any = quick_jit(reduce_rows, static_argnums=2)
 
 
 @pytest.mark.parametrize("chunk_size", [1, 7, 20, 25, N_ROWS, None])

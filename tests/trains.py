@@ -93,7 +93,7 @@ def _quick() -> dict[str, Any]:
     return options
 
 
-def quick_jit(fun: Callable[..., Any], **kwargs: Any) -> Any:
+def quick_jit(fun: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     """`jax.jit` for programs whose speed does not matter."""
     return jax.jit(fun, compiler_options=_quick(), **kwargs)
 

@@ -47,9 +47,9 @@ class FitLoop:
 
     def run(self) -> tuple[TuckerTensorTrain, FitStats]:
         """The fitted tensor and how it went."""
-        started, problem = time.perf_counter(), self.problem
-        showing = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
-        with showing as self.progress, reading(problem.sample, problem.data, problem.validation):
+        started = time.perf_counter()
+        progress = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
+        with progress as self.progress, reading(*self.problem.arrays):
             while self.ended is None and self.stats.iterations < self.settings.max_iterations:
                 self._advance()
         self._finish()

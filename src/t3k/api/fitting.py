@@ -17,7 +17,7 @@ from t3k.kernels.minibatches import count_rows
 from t3k.kernels.objective import Objective
 from t3k.kernels.ranks import manifold_dimension
 from t3k.kernels.regularizers import Regularizer
-from t3k.kernels.stored_arrays import flatten_stored
+from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 
 __all__ = ["FitProblem", "LoopSettings", "Validation", "fit_problem"]
 
@@ -69,6 +69,12 @@ class FitProblem:
         return self.objective.kind.chunk_size  # type: ignore[attr-defined]
 
     @property
+    def arrays(self) -> tuple[Any, ...]:
+        """All samples and data."""
+        held_out = () if self.validation is None else (self.validation.sample, self.validation.data)
+        return (self.sample, self.data, *held_out)
+
+    @property
     def n_rows(self) -> int:
         """The rows of the data."""
         return count_rows(self.objective.kind, self.data)
@@ -90,7 +96,7 @@ class FitProblem:
     def note(self) -> str:
         """A sentence if there are fewer equations than the tensor has free parameters; else nothing."""
         x, rows = self.x0, self.sample.rows
-        values = sum(math.prod(array.shape) for array in flatten_stored(self.data)[0])
+        values = sum(math.prod(leaf.shape) for leaf in flatten_stored(self.data)[0])
         used = 1.0 if rows is None else float(np.mean(np.asarray(rows) != 0))
         equations, free = round(used * values), manifold_dimension(x.shape, x.tucker_ranks, x.tt_ranks)
         if equations >= free or self.objective.regularizer is not None:
@@ -123,14 +129,18 @@ def fit_problem(
     kernel, sample, data = user_kind.prepare(x0, sample, data, sample_weight, batch_size)
     validate.require_finite("x0: tucker_cores", x0.tucker_cores, "row")
     validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
-    objective = Objective(geometry.kernel, spread_kind(kernel, sample), regularizer)
+    if batch_size is not None and any(isinstance(x, StoredArray) for x in flatten_stored((sample, data))[0]):
+        raise ValueError("batch_size must be None where sample or data are in files, which are read in order")
+    # Minibatches are drawn from all devices, so that their rows lie on none in particular.
+    spread = spread_kind(kernel, sample) if batch_size is None else kernel
+    objective = Objective(geometry.kernel, spread, regularizer)
     if validation is None:
         return FitProblem(x0, objective, sample, data)
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise TypeError(f"validation must be (sample, data); got {type(validation).__name__}")
     held_out = user_kind.prepare(x0, *validation)
-    judge = Objective(geometry.kernel, spread_kind(held_out.kind, held_out.sample))
-    judged = Validation(judge, held_out.sample, held_out.data)
+    judged_kind = spread_kind(held_out.kind, held_out.sample)
+    judged = Validation(Objective(geometry.kernel, judged_kind), held_out.sample, held_out.data)
     return FitProblem(x0, objective, sample, data, judged)
 
 

@@ -12,6 +12,7 @@ from t3k.api.point_sampling import resolve_chunk
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.function_kind import FunctionKind, WeightedRows
 from t3k.kernels.measurements import MeasurementKind
+from t3k.kernels.stored_arrays import StoredArray
 from t3k.kernels.types import Array, T3Cores
 
 __all__ = ["Kind", "Measurements", "mask_rows", "row_weights"]
@@ -144,13 +145,15 @@ def row_weights(sample_weight: Any, probes: tuple[int, ...], dtype: Any) -> Arra
 
 
 def mask_rows(data: Any, rows: Array | None, axis: int) -> Any:
-    """The data with zeros in the rows of weight 0, which may hold anything, NaN included."""
+    """The data with zeros in the rows of weight 0, which may hold anything, NaN included; but not those in files."""
     if rows is None:
         return data
 
-    def mask(leaf: Array) -> Array:
+    def mask(leaf: Any) -> Any:
+        if isinstance(leaf, StoredArray):
+            return leaf
         shape = [1] * leaf.ndim
         shape[axis] = -1
         return jnp.where(rows.reshape(shape) == 0, 0, leaf)
 
-    return jax.tree.map(mask, data)
+    return jax.tree.map(mask, data, is_leaf=lambda leaf: isinstance(leaf, StoredArray))

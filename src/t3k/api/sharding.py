@@ -7,9 +7,14 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t3k.api.kind import Kind
 from t3k.api.kinds import as_kind
+from t3k.api.probe_kinds import ProbeDerivatives
+from t3k.api.sample_kinds import SampleDerivatives
+from t3k.kernels.row_axes import leaf_axes
 from t3k.kernels.sharded import row_sharding
 from t3k.kernels.sharded_kind import ShardedKind
+from t3k.kernels.stored_arrays import flatten_stored
 from t3k.kernels.types import Array
 
 __all__ = ["shard_probes", "spread_kind"]
@@ -21,15 +26,16 @@ def shard_probes(
     """Spreads a sample and its data over devices, for fits that run on all of them.
 
     Pass the result on as you would the originals: the optimizers and the probe maps see where arrays lie. Each device
-    takes its own probes, chunk by chunk, and only gradients are exchanged.
+    takes its own samples, chunk by chunk, and only gradients are exchanged.
 
-    If the probes do not divide evenly, zero probes with zero data are added, which change neither loss nor gradient: a
-    tensor's probe by zero vectors is zero. A tensor of a single mode is probed by nothing, so there they must divide.
+    If the samples do not divide evenly, zero vectors with zero data are added, which change neither loss nor gradient,
+    since what a tensor gives for them is zero. Indices of entries, probes of a single mode, and samples of a kind of
+    your own have no such thing, and must divide.
 
     Args:
-      kind: as in `t3k.newton_cg`; it tells whether data have an axis for the order.
-      sample: as in `t3k.newton_cg`.
-      data: as in `t3k.newton_cg`.
+      kind: as in `t3k.newton_cg`; it tells how sample and data are laid out.
+      sample: as in `t3k.newton_cg`, in arrays.
+      data: as in `t3k.newton_cg`, in arrays.
       devices: a mesh, all of whose axes are used, or devices; by default all there are. Where several processes run the
         program, each gives its own part of the sample, of the same size.
 
@@ -37,7 +43,7 @@ def shard_probes(
       The sample and the data.
 
     Raises:
-      ValueError: if the probes do not divide evenly and cannot be filled up, or if their numbers differ.
+      ValueError: if the samples do not divide evenly and cannot be filled up, or if their numbers differ.
 
     Example:
       >>> import jax, numpy as np, t3k
@@ -47,23 +53,23 @@ def shard_probes(
       PartitionSpec('probes',)
     """
     mesh = _as_mesh(devices)
-    plain = as_kind(kind, 0 if isinstance(kind, str) else None, None, None).plain
-    trains = {"sample": sample} if plain else dict(zip(("sample: ww", "sample: pp"), sample, strict=True))
-    vectors = [_arrays(name, train) for name, train in trains.items()]
-    measured = _arrays("data", data)
-    counts = {x.shape[0] for train in vectors for x in train} | {z.shape[0 if plain else 1] for z in measured}
-    if len(counts) != 1:
-        raise ValueError(f"sample and data must have equally many probes at every mode; got {sorted(counts)}")
-    (count,) = counts
-    if len(measured) == 1 and _missing_rows(count, mesh):
-        raise ValueError(f"probes of a tensor of one mode must divide evenly over the devices; got {count}")
-    spread = [tuple(_spread(x, 0, mesh) for x in train) for train in vectors]
-    return (spread[0] if plain else tuple(spread)), tuple(_spread(z, 0 if plain else 1, mesh) for z in measured)
+    user_kind = as_kind(kind, 0 if isinstance(kind, str) else None, None, "auto")
+    data_axis = 0 if getattr(user_kind, "plain", True) else 1
+    sample, data = _in_arrays(sample, data, user_kind)
+    arrays = [(x, 0) for x in jax.tree.leaves(sample)] + [(x, data_axis) for x in jax.tree.leaves(data)]
+    n_rows = _count_rows(arrays)
+    if _missing_rows(n_rows, mesh) and not _zeros_count_nothing(user_kind, data):
+        devices_here = len(mesh.local_devices)
+        raise ValueError(f"samples of this kind must divide evenly over the {devices_here} devices; got {n_rows}")
+    sample = jax.tree.map(lambda x: _spread(x, 0, mesh), sample)
+    return sample, jax.tree.map(lambda x: _spread(x, data_axis, mesh), data)
 
 
 def spread_kind(kernel_kind: Any, sample: Any) -> Any:
     """A prepared kind, for the devices that its prepared sample lies on."""
-    sharding = row_sharding(jax.tree.leaves(sample)[0])
+    leaves = zip(flatten_stored(sample)[0], leaf_axes(kernel_kind.sample_axes, sample), strict=True)
+    found = (row_sharding(x, axis) for x, axis in leaves if axis is not None)
+    sharding = next((sharding for sharding in found if sharding is not None), None)
     return kernel_kind if sharding is None else ShardedKind(kernel_kind, sharding)
 
 
@@ -73,13 +79,30 @@ def _as_mesh(devices: Any) -> Mesh:
     return Mesh(np.asarray(jax.devices() if devices is None else list(devices)), ("probes",))
 
 
-def _arrays(name: str, train: Any) -> list[np.ndarray]:
-    """The arrays of a train, where they can be cut and filled up; a train that is left out has none."""
-    arrays = [] if train is None else [np.asarray(x) for x in train]
-    for i, x in enumerate(arrays):
-        if x.ndim < 2:
-            raise ValueError(f"{name}[{i}] must have an axis for the probes and one for the mode; got shape {x.shape}")
-    return arrays
+def _in_arrays(sample: Any, data: Any, kind: Kind) -> tuple[Any, Any]:
+    """Both as numpy arrays, which can be cut and filled up, with one for each mode where there is one for all."""
+    if isinstance(kind, ProbeDerivatives):
+        data = tuple(data)
+    if isinstance(kind, ProbeDerivatives | SampleDerivatives):
+        sample = tuple(sample) if kind.plain else tuple(None if train is None else tuple(train) for train in sample)
+    return jax.tree.map(np.asarray, sample), jax.tree.map(np.asarray, data)
+
+
+def _count_rows(arrays: list[tuple[np.ndarray, int]]) -> int:
+    for x, axis in arrays:
+        if x.ndim <= axis:
+            raise ValueError(f"the arrays of sample and data must have an axis for the samples; got shape {x.shape}")
+    counts = {x.shape[axis] for x, axis in arrays}
+    if len(counts) != 1:
+        raise ValueError(f"sample and data must have equally many samples in every array; got {sorted(counts)}")
+    return counts.pop()
+
+
+def _zeros_count_nothing(kind: Kind, data: Any) -> bool:
+    """Whether zeros in the place of a sample and of its data leave loss and gradient as they are."""
+    if isinstance(kind, ProbeDerivatives):
+        return len(data) > 1
+    return isinstance(kind, SampleDerivatives) and not kind.by_index
 
 
 def _missing_rows(n_rows: int, mesh: Mesh) -> int:

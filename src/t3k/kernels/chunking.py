@@ -118,6 +118,8 @@ def _by_blocks(
     fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int, read: int, n_rows: int, axes: Any
 ) -> Any:
     """Two loops: one reads `read` rows at a time from files, and the one within takes those by `chunk_size`."""
+    if not all(hasattr(reducer, "across") for reducer in jax.tree.leaves(reducers)):
+        raise ValueError("entries must be sampled from arrays in memory; got some in files")
 
     def block(rows: Any, counted: Array | None) -> Any:
         def chunk(xs: Any, valid: Array | None) -> Any:

@@ -20,6 +20,7 @@ from t3k.kernels.reducers import add
 from t3k.kernels.tangents import tangent_to_t3
 from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations
 from t3k.kernels.variations import zero_variations
+from t3k.kernels.varying import vary_like
 
 __all__ = ["FunctionKind", "WeightedRows"]
 
@@ -45,6 +46,11 @@ def _half_square(weighted: Any, residual: Any) -> Array:
     return 0.5 * total(jnp.vdot(x, y) for x, y in pairs)
 
 
+def _origin(frame: Frame) -> Variations:
+    """The zero tangent, known to belong to one device where the frame does: derivatives by it are not summed then."""
+    return jax.tree.map(lambda zero: vary_like(zero, *jax.tree.leaves(frame)), zero_variations(frame))
+
+
 @dataclass(frozen=True)
 class FunctionKind:
     """Measurements by ``measure(T3Cores, sample)``, a pytree of arrays with rows on the first axis.
@@ -66,7 +72,7 @@ class FunctionKind:
 
         def block(sample: Any, data: Any, rows: Array | None) -> tuple[Array, Variations | None]:
             if gradient:
-                found, pull = jax.vjp(lambda v: self._along(frame, v, sample), zero_variations(frame))
+                found, pull = jax.vjp(lambda v: self._along(frame, v, sample), _origin(frame))
             else:
                 found, pull = self.measure(T3Cores(frame.up, frame.left), sample), None
             residual = jax.tree.map(jnp.subtract, found, data)
@@ -80,9 +86,9 @@ class FunctionKind:
 
         def block(sample: Any, data: None, rows: Array | None) -> Variations:
             del data
-            moved, pull = jax.vjp(lambda v: self._along(frame, v, sample), zero_variations(frame))
+            moved, pull = jax.vjp(lambda v: self._along(frame, v, sample), _origin(frame))
             del moved
-            change = jax.jvp(lambda v: self._along(frame, v, sample), (zero_variations(frame),), (variations,))[1]
+            change = jax.jvp(lambda v: self._along(frame, v, sample), (_origin(frame),), (variations,))[1]
             return pull(_weigh(change, rows))[0]
 
         return self._stream(block, frame, sample, None)

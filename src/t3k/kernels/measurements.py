@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from t3k.kernels import probe_maps, sample_maps
 from t3k.kernels.types import Array, Cores, Frame, Variations
+from t3k.kernels.varying import vary_like
 
 __all__ = ["MeasurementKind", "ProbeKind", "SampleKind", "take_rows"]
 
@@ -57,7 +58,7 @@ def _unit_squares(kind: Any, weights: Array, sample: Any, data: Any, point: Core
     def value(weights: Array) -> Array:
         return kind.misfit(sample._replace(weights=weights), data, point, frame, gradient=False)[0]
 
-    return 2 * jax.grad(value)(weights)
+    return 2 * jax.grad(value)(vary_like(weights, *jax.tree.leaves(point)))
 
 
 @dataclass(frozen=True)

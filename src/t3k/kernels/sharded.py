@@ -14,6 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from t3k.kernels.row_axes import leaf_axes
 from t3k.kernels.types import Array
+from t3k.kernels.varying import vary_over
 
 __all__ = ["n_shards", "over_shards", "row_sharding"]
 
@@ -55,7 +56,7 @@ def over_shards(fun: Callable[[Any], Any], xs: Any, reducers: Any, *, sharding: 
     """Reduces ``fun(shard)`` over the devices.
 
     Args:
-      fun: function of a pytree like `xs` with one device's rows. What it closes over is the same on all devices.
+      fun: function of a pytree like `xs` with one device's rows. Pass in `xs` what it differentiates by.
       xs: pytree of arrays.
       reducers: tree prefix of the outputs of `fun`, with a reducer for each; see `t3k.kernels.reducers`.
       sharding: of the rows alone: its first entry names the mesh axes that they are split over (static).
@@ -86,7 +87,8 @@ def over_shards(fun: Callable[[Any], Any], xs: Any, reducers: Any, *, sharding: 
         specs.append(PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, names))
 
     def local(*leaves: Array) -> Any:
-        outputs = fun(jax.tree.unflatten(structure, leaves))
+        # Were they known to be the same everywhere, JAX would sum a derivative by them that `fun` takes, too early.
+        outputs = fun(jax.tree.unflatten(structure, [vary_over(x, names) for x in leaves]))
         return jax.tree.map(lambda reducer, x: reducer.across(x, names), jax.tree.broadcast(reducers, outputs), outputs)
 
     out_specs = jax.tree.map(lambda reducer: reducer.spec(names), reducers)

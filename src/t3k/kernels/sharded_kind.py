@@ -1,6 +1,8 @@
 """Kinds of measurement whose samples are spread over devices."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jax.sharding import NamedSharding
@@ -26,44 +28,39 @@ class ShardedKind:
 
     @property
     def chunk_size(self) -> int | None:
-        """The samples that a device takes at a time."""
+        """The rows that a device takes at a time."""
         return self.kind.chunk_size
 
     @property
     def sample_axes(self) -> Any:
-        """The axis of the rows in every array of a sample."""
+        """See `t3k.kernels.measurements.MeasurementKind`."""
         return self.kind.sample_axes
 
     @property
     def data_axes(self) -> Any:
-        """The axis of the rows in every array of the data."""
+        """See `t3k.kernels.measurements.MeasurementKind`."""
         return self.kind.data_axes
 
     def misfit(
         self, sample: Any, data: Any, point: Cores, frame: Frame, *, gradient: bool
     ) -> tuple[Array, Variations | None]:
         """See `t3k.kernels.measurements.MeasurementKind`."""
-
-        def local(xs: Any) -> tuple[Array, Variations | None]:
-            return self.kind.misfit(*xs, gradient=gradient)
-
-        axes = (self.sample_axes, self.data_axes, None, None)
-        return over_shards(local, (sample, data, point, frame), add, sharding=self.sharding, axes=axes)
+        return self._sum(partial(self.kind.misfit, gradient=gradient), sample, data, point, frame)
 
     def gauss_newton(self, sample: Any, variations: Variations, frame: Frame) -> Variations:
         """See `t3k.kernels.measurements.MeasurementKind`."""
 
-        def local(xs: Any) -> Variations:
-            return self.kind.gauss_newton(*xs)
+        def product(sample: Any, data: None, variations: Variations, frame: Frame) -> Variations:
+            del data
+            return self.kind.gauss_newton(sample, variations, frame)
 
-        axes = (self.sample_axes, None, None)
-        return over_shards(local, (sample, variations, frame), add, sharding=self.sharding, axes=axes)
+        return self._sum(product, sample, None, variations, frame)
 
     def squares(self, sample: Any, data: Any, point: Cores, frame: Frame) -> Any:
         """See `t3k.kernels.measurements.MeasurementKind`."""
+        return self._sum(self.kind.squares, sample, data, point, frame)
 
-        def local(xs: Any) -> Any:
-            return self.kind.squares(*xs)
-
-        axes = (self.sample_axes, self.data_axes, None, None)
-        return over_shards(local, (sample, data, point, frame), add, sharding=self.sharding, axes=axes)
+    def _sum(self, fun: Callable[..., Any], *xs: Any) -> Any:
+        """Sums ``fun(sample, data, *fixed)`` over the devices."""
+        axes = (self.sample_axes, None if xs[1] is None else self.data_axes, *(None,) * len(xs[2:]))
+        return over_shards(lambda local: fun(*local), xs, add, sharding=self.sharding, axes=axes)

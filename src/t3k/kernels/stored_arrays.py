@@ -68,6 +68,10 @@ class StoredArray:
         """The number of axes."""
         return len(self.shape)
 
+    def __len__(self) -> int:
+        """The length of the first axis."""
+        return self.shape[0]
+
     @property
     def source(self) -> Any:
         """What the rows come from."""
