@@ -25,6 +25,7 @@ from t3k.api.sampling import (
     tv_entries_derivatives,
     tv_entries_derivatives_transpose,
 )
+from t3k.api.sharding import shard_probes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels.auto_chunk import auto_chunk_size
@@ -79,6 +80,7 @@ __all__ = [
     "probe_derivatives_kind",
     "probe_kind",
     "relative_errors",
+    "shard_probes",
     "tv_apply_derivatives",
     "tv_apply_derivatives_transpose",
     "tv_entries_derivatives",

@@ -79,10 +79,12 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-point_probes = jax.jit(probe_maps.point_probes, static_argnames=_SAMPLING)
+point_probes = jax.jit(probe_maps.point_probes, static_argnames=(*_SAMPLING, "sharding"))
 point_samples = jax.jit(sample_maps.point_samples, static_argnames=_SAMPLING)
-probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
-probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
+probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
+probe_transpose = jax.jit(
+    probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")
+)
 sample_jacobian = jax.jit(sample_maps.sample_jacobian, static_argnames=_SAMPLING)
 sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_samples", "reducer"))
 

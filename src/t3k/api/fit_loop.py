@@ -15,6 +15,7 @@ from t3k.api.fitting import FitProblem, LoopSettings
 from t3k.api.progress import progress_for
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.status import Reason
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import T3Cores
 
 __all__ = ["FitLoop"]
@@ -50,10 +51,11 @@ class FitLoop:
 
     def run(self) -> tuple[TuckerTensorTrain, FitStats]:
         """The fitted tensor and how it went."""
-        started = time.perf_counter()
+        started, problem = time.perf_counter(), self.problem
         self._resume()
         started -= self.stats.seconds
-        with progress_for(self.settings.verbose, self.settings.max_iterations, self.name) as self.progress:
+        showing = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
+        with showing as self.progress, reading(problem.sample, problem.data, problem.validation):
             while self.ended is None and self.stats.iterations < self.settings.max_iterations:
                 self._advance()
                 self.stats.seconds = time.perf_counter() - started

@@ -1,21 +1,23 @@
 """What all optimizers ask for, checked and made into what the kernels take."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from t3k.api import validate
 from t3k.api.fit_stats import FitInfo
 from t3k.api.geometry import Geometry
 from t3k.api.kinds import as_kind
+from t3k.api.sharding import spread_kind
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.minibatches import count_rows
 from t3k.kernels.objective import Objective
 from t3k.kernels.ranks import manifold_dimension
 from t3k.kernels.regularizers import Regularizer
+from t3k.kernels.stored_arrays import flatten_stored
 
 __all__ = ["FitProblem", "LoopSettings", "Validation", "fit_problem"]
 
@@ -96,7 +98,7 @@ class FitProblem:
     def note(self) -> str:
         """A sentence if there are fewer equations than the tensor has free parameters; else nothing."""
         x, rows = self.x0, self.sample.rows
-        values = sum(leaf.size for leaf in jax.tree.leaves(self.data))
+        values = sum(math.prod(array.shape) for array in flatten_stored(self.data)[0])
         used = 1.0 if rows is None else float(np.mean(np.asarray(rows) != 0))
         equations, free = round(used * values), manifold_dimension(x.shape, x.tucker_ranks, x.tt_ranks)
         if equations >= free or self.objective.regularizer is not None:
@@ -129,13 +131,14 @@ def fit_problem(
     kernel, sample, data = user_kind.prepare(x0, sample, data, sample_weight, batch_size)
     validate.require_finite("x0: tucker_cores", x0.tucker_cores, "row")
     validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
-    objective = Objective(geometry.kernel, kernel, regularizer)
+    objective = Objective(geometry.kernel, spread_kind(kernel, sample), regularizer)
     if validation is None:
         return FitProblem(x0, objective, sample, data)
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise TypeError(f"validation must be (sample, data); got {type(validation).__name__}")
     held_out = user_kind.prepare(x0, *validation)
-    judged = Validation(Objective(geometry.kernel, held_out.kind), held_out.sample, held_out.data)
+    judge = Objective(geometry.kernel, spread_kind(held_out.kind, held_out.sample))
+    judged = Validation(judge, held_out.sample, held_out.data)
     return FitProblem(x0, objective, sample, data, judged)
 
 

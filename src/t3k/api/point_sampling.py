@@ -13,6 +13,8 @@ from t3k.api.probe_vectors import flat_vectors
 from t3k.api.stacks import over_points, split_axis
 from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.frames import corewise_frame
+from t3k.kernels.sharded import n_shards, row_sharding
+from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import Array, T3Cores
 
 __all__ = ["apply_derivatives", "entries_derivatives", "probe_derivatives", "resolve_chunk"]
@@ -40,13 +42,17 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
     order = validate.as_order(order)
     shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
     probes, ww, pp = flat_vectors(ww, pp, shape, dtype, order)
-    chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, ww[0].shape[0], operation="jacobian")
+    sharding = row_sharding(ww[0])
+    n_probes = ww[0].shape[0] // n_shards(sharding)
+    chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, n_probes, operation="jacobian")
 
     def kernel(cores: T3Cores) -> tuple[Array, ...]:
         frame, point = corewise_frame(cores)
-        return tuple(compiled.point_probes(ww, pp, point, frame, order, chunk_size=chunk))
+        return tuple(compiled.point_probes(ww, pp, point, frame, order, chunk_size=chunk, sharding=sharding))
 
-    return split_axis(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2), 1, probes)
+    with reading(ww, pp) as wait:
+        zz = wait(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2))
+    return split_axis(zz, 1, probes)
 
 
 def apply_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> Array:

@@ -13,6 +13,7 @@ from t3k.api.stacks import merge_axes, probe_axes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.measurements import ProbeKind
 from t3k.kernels.probe_maps import Probes
+from t3k.kernels.sharded import n_shards, row_sharding
 
 __all__ = ["ProbeDerivatives", "probe_derivatives_kind", "probe_kind", "split_sample"]
 
@@ -70,13 +71,13 @@ class ProbeDerivatives(Kind):
         data = mask_rows(data, rows, 1)
         for name, train in (("sample: ww", ww), ("sample: pp", pp or ()), ("data", data)):
             validate.require_finite(name, train)
-        taken = batch_size or ww[0].shape[0]
+        taken = batch_size or ww[0].shape[0] // n_shards(row_sharding(ww[0]))
         chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, taken, 1, "gauss_newton")
         weights = self._squared_weights(x.d, x.dtype)
         return Measurements(ProbeKind(self.order, chunk), Probes(ww, pp, weights, rows), data)
 
     def _data(self, data: Any, probes: tuple[int, ...], x: TuckerTensorTrain) -> tuple[Any, ...]:
-        data = validate.as_train("data", data, 1 + len(probes))
+        data = validate.as_rows("data", data, 1 + len(probes), x.dtype)
         data = tuple(z[None] for z in data) if self.plain else data
         data = validate.require_residuals("data", data, self.order, probes, x.shape, x.dtype)
         if data[0].ndim != 2 + len(probes):

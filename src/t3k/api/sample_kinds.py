@@ -15,6 +15,7 @@ from t3k.api.probe_vectors import flat_vectors
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.measurements import SampleKind
 from t3k.kernels.sample_maps import Samples
+from t3k.kernels.sharded import n_shards, row_sharding
 from t3k.kernels.types import Array
 
 __all__ = ["SampleDerivatives", "apply_derivatives_kind", "apply_kind", "entries_derivatives_kind", "entries_kind"]
@@ -59,7 +60,7 @@ class SampleDerivatives(Kind):
         vectors = () if self.by_index else at
         for name, train in (("sample: ww", vectors), ("sample: pp", pp or ()), ("data", (data,))):
             validate.require_finite(name, train, "sample")
-        taken = batch_size or at[0].shape[0]
+        taken = batch_size or at[0].shape[0] // n_shards(row_sharding(at[0]))
         chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, taken, 1, "gauss_newton")
         weights = None if self.weight is None else jnp.asarray(np.square(self.weight), x.dtype)
         return Measurements(SampleKind(self.order, chunk, self.by_index), Samples(at, pp, weights, rows), data)

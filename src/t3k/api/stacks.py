@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 from t3k.kernels.types import Array
 
 __all__ = ["merge_axes", "over_points", "probe_axes", "split_axis"]
@@ -17,10 +18,12 @@ __all__ = ["merge_axes", "over_points", "probe_axes", "split_axis"]
 
 def merge_axes(tree: Any, start: int, count: int) -> Any:
     """Merges `count` axes from `start` on into one, in every leaf."""
+    if count == 1:
+        return tree
+    if any(isinstance(x, StoredArray) for x in flatten_stored(tree)[0]):
+        raise ValueError(f"arrays in files must have one axis for the probes, to be read along it; got {count} axes")
 
     def merge(x: Array) -> Array:
-        if count == 1:
-            return x
         return x.reshape(*x.shape[:start], math.prod(x.shape[start : start + count]), *x.shape[start + count :])
 
     return jax.tree.map(merge, tree)

@@ -12,12 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from t3k.kernels.chunking import check_chunk_size
+from t3k.kernels.stored_arrays import StoredArray, is_stored
 from t3k.kernels.types import Array, Cores
 
 __all__ = [
     "as_array",
     "as_order",
     "as_ranks",
+    "as_rows",
     "as_tolerance",
     "as_train",
     "cast_train",
@@ -35,8 +37,8 @@ __all__ = [
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the values of an array can be looked at now."""
-    return not isinstance(x, jax.core.Tracer)
+    """Whether the values of an array can be looked at now; to look at those in a file would be to read all of it."""
+    return not isinstance(x, jax.core.Tracer | StoredArray)
 
 
 def as_array(name: str, x: Any, dtype: Any = None) -> Array:
@@ -87,6 +89,31 @@ def cast_train(train: Sequence[Array], dtype: Any) -> tuple[Array, ...]:
     return tuple(array.astype(dtype) for array in train)
 
 
+def as_rows(name: str, train: Any, ndim: int, dtype: Any) -> tuple[Any, ...]:
+    """One array per mode in `dtype`, where those in files stay there, to be read by the loop over probes.
+
+    Raises:
+      TypeError, ValueError: see `as_train`.
+    """
+    if isinstance(train, np.memmap):
+        train = tuple(train)
+    if is_stored(train):
+        raise ValueError(f"{name} must have one array per mode where it is in files; got one of shape {train.shape}")
+    if isinstance(train, tuple | list) and any(map(is_stored, train)):
+        return tuple(_as_row_array(f"{name}[{i}]", x, dtype) for i, x in enumerate(train))
+    return cast_train(as_train(name, train, ndim, dtype), dtype)
+
+
+def _as_row_array(name: str, x: Any, dtype: Any) -> Any:
+    if not is_stored(x):
+        return as_array(name, x, dtype).astype(dtype)
+    if not jnp.issubdtype(x.dtype, jnp.number) or jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} must be an array of real numbers; got dtype {x.dtype}")
+    if not isinstance(x, StoredArray):
+        return StoredArray(x, dtype)
+    return x if x.dtype == dtype else StoredArray(x.source, dtype)
+
+
 def as_order(order: Any) -> int:
     """The derivative order as an int >= 0.
 
@@ -130,7 +157,7 @@ def require_probes(
       TypeError: if they are no sequence of real arrays.
       ValueError: if there is not one per mode, a length is not N_i, or the probe axes differ.
     """
-    train = cast_train(as_train(name, ww, 1, dtype), dtype)
+    train = as_rows(name, ww, 1, dtype)
     if len(train) != len(shape):
         raise ValueError(f"{name} must have one array for each of the {len(shape)} modes; got {len(train)}")
     probes = (train if like is None else like)[0].shape[:-1]
@@ -151,10 +178,12 @@ def require_residuals(
     Raises:
       ValueError: if a shape does not fit; see `require_probes` for the rest.
     """
-    train = cast_train(as_train(name, zz, 2 + len(probes), dtype), dtype)
+    train = as_rows(name, zz, 2 + len(probes), dtype)
     if len(train) != len(shape):
         raise ValueError(f"{name} must have one array for each of the {len(shape)} modes; got {len(train)}")
     stacks = train[0].shape[1 + len(probes) : -1]
+    if stacks and any(map(is_stored, train)):
+        raise ValueError(f"{name} must have no axes for stacks where it is in files; got shape {train[0].shape}")
     for i, (array, size) in enumerate(zip(train, shape, strict=True)):
         expected = (order + 1, *probes, *stacks, size)
         if array.shape != expected:

@@ -47,6 +47,8 @@ from t3k.kernels.sample_maps import (
     sample_misfit,
     sample_transpose,
 )
+from t3k.kernels.sharded import over_shards
+from t3k.kernels.stored_arrays import StoredArray, reading
 from t3k.kernels.truncation import truncate
 from t3k.kernels.types import Frame, T3Cores, Variations
 
@@ -54,6 +56,7 @@ __all__ = [
     "Frame",
     "Objective",
     "Probes",
+    "StoredArray",
     "Samples",
     "T3Cores",
     "Variations",
@@ -88,10 +91,12 @@ __all__ = [
     "oblique_gauge",
     "orthogonal_frame",
     "orthogonal_gauge",
+    "over_shards",
     "point_probes",
     "point_samples",
     "probe_jacobian",
     "probe_transpose",
+    "reading",
     "retract",
     "retract_corewise",
     "sample_gauss_newton",

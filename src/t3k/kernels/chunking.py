@@ -13,7 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 
+from t3k.kernels.row_axes import leaf_axes
+from t3k.kernels.sharded import n_shards, over_shards
+from t3k.kernels.stored_arrays import StoredArray, block_rows, flatten_stored
 from t3k.kernels.types import Array
 
 __all__ = ["LANE", "balanced_chunk", "check_chunk_size", "chunk_reduce"]
@@ -54,22 +58,12 @@ def balanced_chunk(n_rows: int, chunk_size: int | None) -> int:
     return min(chunk_size, math.ceil(even / LANE) * LANE)
 
 
-def _leaf_axes(axes: Any, xs: Any) -> list[int | None]:
-    """One axis per leaf of `xs`, from a tree prefix; None marks what is not sliced."""
-    spread: list[int | None] = []
-
-    def extend(axis: int | None, sub: Any) -> None:
-        spread.extend([axis] * len(jax.tree.leaves(sub)))
-
-    jax.tree.map(extend, axes, xs, is_leaf=lambda axis: axis is None)
-    return spread
-
-
-def _take_rows(leaves: list[Array], axes: list[int | None], start: Array, size: int) -> list[Array]:
-    return [
-        x if axis is None else jax.lax.dynamic_slice_in_dim(x, start, size, axis % x.ndim)
-        for x, axis in zip(leaves, axes, strict=True)
-    ]
+def _take_rows(x: Any, axis: int | None, start: Any, size: int) -> Array:
+    if axis is None:
+        return x
+    if isinstance(x, StoredArray):
+        return x.rows(axis, start, size)
+    return jax.lax.dynamic_slice_in_dim(x, start, size, axis)
 
 
 def chunk_reduce(
@@ -80,6 +74,7 @@ def chunk_reduce(
     chunk_size: int | None,
     n_rows: int,
     axes: Any = 0,
+    sharding: NamedSharding | None = None,
 ) -> Any:
     """Reduces ``fun(block, valid)`` over blocks of at most `chunk_size` rows.
 
@@ -87,11 +82,13 @@ def chunk_reduce(
       fun: function of a pytree like `xs`, with `chunk_size` rows, and of `valid`: None when every row counts, else a
         boolean array ``(rows,)`` that is False where an earlier block has counted the row. Outputs that are summed
         must leave such rows out; outputs that are concatenated need not.
-      xs: pytree of arrays.
+      xs: pytree of arrays, some of which may be in files (`t3k.kernels.StoredArray`); those are read in larger blocks.
       reducers: tree prefix of the outputs of `fun`, with a `t3k.kernels.reducers` reducer for each.
       chunk_size: bound on the rows of a block; None takes all at once.
       n_rows: the number of rows in `xs`.
       axes: tree prefix of `xs`, the axis of the rows, or None for what every block sees whole.
+      sharding: of the rows alone, where they are spread over devices; every device then takes its own by `chunk_size`,
+        and their results meet at the end (`t3k.kernels.sharded`).
 
     Returns:
       The reduced outputs. Reverse-mode differentiation recomputes one block at a time.
@@ -104,11 +101,48 @@ def chunk_reduce(
       >>> int(chunk_reduce(total, jnp.arange(10), add, chunk_size=4, n_rows=10))
       45
     """
+    if sharding is not None:
+
+        def local(shard: Any) -> Any:
+            rows = n_rows // n_shards(sharding)
+            return chunk_reduce(fun, shard, reducers, chunk_size=chunk_size, n_rows=rows, axes=axes)
+
+        return over_shards(local, xs, reducers, sharding=sharding, axes=axes)
+    read = block_rows(flatten_stored(xs)[0], leaf_axes(axes, xs))
+    if read is None or chunk_size is None:
+        return _loop(fun, xs, reducers, chunk_size, n_rows, axes)
+    return _by_blocks(fun, xs, reducers, chunk_size, balanced_chunk(n_rows, max(read, chunk_size)), n_rows, axes)
+
+
+def _by_blocks(
+    fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int, read: int, n_rows: int, axes: Any
+) -> Any:
+    """Two loops: one reads `read` rows at a time from files, and the one within takes those by `chunk_size`."""
+
+    def block(rows: Any, counted: Array | None) -> Any:
+        def chunk(xs: Any, valid: Array | None) -> Any:
+            rows, counted = xs
+            return fun(rows, _both(counted, valid))
+
+        return _loop(chunk, (rows, counted), reducers, chunk_size, read, (axes, 0))
+
+    return _loop(block, xs, reducers, read, n_rows, axes)
+
+
+def _both(mask: Array | None, other: Array | None) -> Array | None:
+    return mask if other is None else other if mask is None else mask & other
+
+
+def _loop(fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int | None, n_rows: int, axes: Any) -> Any:
+    leaves, structure = flatten_stored(xs)
+    row_axes = leaf_axes(axes, xs)
     size = balanced_chunk(n_rows, chunk_size)
     if size == n_rows:
-        return _one_block(fun, xs, reducers, n_rows)
-    leaves, structure = jax.tree.flatten(xs)
-    leaf_axes = _leaf_axes(axes, xs)
+        loaded = [
+            _take_rows(x, axis, 0, size) if isinstance(x, StoredArray) else x
+            for x, axis in zip(leaves, row_axes, strict=True)
+        ]
+        return _one_block(fun, jax.tree.unflatten(structure, loaded), reducers, n_rows)
     partial_last = n_rows % size != 0
 
     # Reverse mode keeps what enters a checkpoint, so the rows are taken inside it: copies of all blocks would be kept.
@@ -118,8 +152,8 @@ def chunk_reduce(
     def block(step: Array) -> tuple[Array, Any]:
         start = jnp.minimum(step * size, n_rows - size)
         valid = start + jnp.arange(size, dtype=start.dtype) >= step * size if partial_last else None
-        rows = jax.tree.unflatten(structure, _take_rows(leaves, leaf_axes, start, size))
-        return start, fun(rows, valid)
+        rows = [_take_rows(x, axis, start, size) for x, axis in zip(leaves, row_axes, strict=True)]
+        return start, fun(jax.tree.unflatten(structure, rows), valid)
 
     n_steps = math.ceil(n_rows / size)
     shapes = jax.eval_shape(block, jnp.int32(0))[1]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from t3k.kernels.measurements import MeasurementKind, take_rows
 from t3k.kernels.status import Reason
+from t3k.kernels.stored_arrays import flatten_stored
 from t3k.kernels.types import Array
 
 __all__ = ["count_rows", "draw_rows", "judge_batch"]
@@ -14,7 +15,7 @@ __all__ = ["count_rows", "draw_rows", "judge_batch"]
 
 def count_rows(kind: MeasurementKind, data: Any) -> int:
     """The number of rows in the data of a kind."""
-    axis, leaf = jax.tree.leaves(kind.data_axes)[0], jax.tree.leaves(data)[0]
+    axis, leaf = jax.tree.leaves(kind.data_axes)[0], flatten_stored(data)[0][0]
     return leaf.shape[axis]
 
 

@@ -9,6 +9,7 @@ All maps take one T3 frame, one tangent and one probe axis w; stacks are `jax.vm
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
 from t3k.kernels.chunking import LANE, chunk_reduce
@@ -53,6 +54,8 @@ class Probes(NamedTuple):
 LIFTED_BYTES = 64 * 2**20
 #: The axis of the probes in ``ww (w, o)`` and ``zz (t, w, o)``, whether they are tuples or stacked.
 PROBE_AXIS = -2
+#: The same axis of one ``z (t, w, o)``, from the front.
+JET_PROBE_AXIS = 1
 
 
 def _check_point(point: Cores, frame: Frame) -> None:
@@ -106,12 +109,28 @@ def rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None
     return min(chunk_size, max(LANE, LIFTED_BYTES // row_bytes // LANE * LANE))
 
 
-def _stream(block: Any, xs: Any, reducers: Any, rows: int | None, ww: Cores, axes: Any) -> Any:
-    return chunk_reduce(block, xs, reducers, chunk_size=rows, n_rows=_n_probes(ww), axes=axes)
+def _stream(
+    block: Any, xs: Any, fixed: Any, reducers: Any, rows: int | None, axes: Any, sharding: NamedSharding | None
+) -> Any:
+    """Reduces ``block((xs, fixed), valid)``; `xs` begins with the probe vectors.
+
+    What a block needs besides rows is passed to it, since `jax.shard_map` cannot close over arrays on explicit axes.
+    """
+    n_rows = _n_probes(xs[0])
+    return chunk_reduce(
+        block, (xs, fixed), reducers, chunk_size=rows, n_rows=n_rows, axes=(axes, None), sharding=sharding
+    )
 
 
 def probe_jacobian(
-    ww: Cores, pp: Cores | None, variations: Variations, frame: Frame, order: int, *, chunk_size: int | None
+    ww: Cores,
+    pp: Cores | None,
+    variations: Variations,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
 ) -> Cores:
     """J: the probe derivatives of a tangent, orders 0 to `order`.
 
@@ -122,25 +141,34 @@ def probe_jacobian(
       frame: (U, O, L, R).
       order: the highest derivative K (static).
       chunk_size: probes at a time (static); None takes all.
+      sharding: of the probe axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       One array ``(t, w, o)`` per mode, in the layout of `ww`.
     """
     check_variations(*variations, frame)
     check_probes(order, ww, pp, frame[0])
-    cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
+    fixed = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        ww, pp = xs
+        (ww, pp), (cores, tangents) = xs
         return jacobian_block(cores, tangents, ww, pp, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
+    rows = rows_at_once(chunk_size, frame, order)
+    zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
     return like_train(zz, ww)
 
 
 def point_probes(
-    ww: Cores, pp: Cores | None, point: Cores, frame: Frame, order: int, *, chunk_size: int | None
+    ww: Cores,
+    pp: Cores | None,
+    point: Cores,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
 ) -> Cores:
     """The probe derivatives of the tensor that has `point` ``(m, o)`` as Tucker core at each mode in turn.
 
@@ -149,14 +177,15 @@ def point_probes(
     """
     _check_point(point, frame)
     check_probes(order, ww, pp, frame[0])
-    cores = frame_cores(frame, order)
+    fixed = frame_cores(frame, order), point
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
-        ww, pp = xs
+        (ww, pp), (cores, point) = xs
         return point_block(cores, point, ww, pp, order)
 
-    zz = _stream(block, (ww, pp), concat(PROBE_AXIS), rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS)
+    rows = rows_at_once(chunk_size, frame, order)
+    zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
     return like_train(zz, ww)
 
 
@@ -170,6 +199,7 @@ def probe_transpose(
     sum_over_probes: bool,
     chunk_size: int | None,
     reducer: Reducer = add,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """J^T: from residual jets ``(t, w, o)`` to the gradient with respect to the variations.
 
@@ -182,23 +212,23 @@ def probe_transpose(
       sum_over_probes: sum the probes' gradients, or keep them apart (static).
       chunk_size: probes at a time (static); None takes all.
       reducer: how chunks are summed, `add` or `compensated_add`.
+      sharding: of the probe axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       Variations with dU ``(m, o)`` and dG ``(a, k, b)``; with a leading w where probes are kept apart.
     """
     check_frame(*frame)
     check_probes(order, ww, pp, frame[0], ztildes=ztildes)
-    cores = frame_cores(frame, order)
+    fixed = frame_cores(frame, order)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
+        (ww, pp, zz), cores = xs
         rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
-        ww, pp, zz = xs
         return _part_axes(transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes), frame)
 
     reduction = reducer if sum_over_probes else concat(0)
-    return _variations(
-        _stream(block, (ww, pp, ztildes), reduction, rows_at_once(chunk_size, frame, order), ww, PROBE_AXIS), frame
-    )
+    rows = rows_at_once(chunk_size, frame, order)
+    return _variations(_stream(block, (ww, pp, ztildes), fixed, reduction, rows, PROBE_AXIS, sharding), frame)
 
 
 def gauss_newton_product(
@@ -209,6 +239,7 @@ def gauss_newton_product(
     *,
     chunk_size: int | None,
     reducer: Reducer = add,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """``J^T (weights J v)`` in one pass over the probes; J v never exists.
 
@@ -219,18 +250,20 @@ def gauss_newton_product(
       order: K (static).
       chunk_size: probes at a time (static); None takes all.
       reducer: how chunks are summed.
+      sharding: of the probe axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
     """
     check_variations(*variations, frame)
     _check_measurements(probes, frame, order)
-    cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
+    fixed = frame_cores(frame, order), tangent_cores(frame, variations), probes.weights
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
-        ww, pp, rows = xs
+        (ww, pp, rows), (cores, tangents, weights) = xs
         rows = _row_weights(rows, valid, cores[0].up)
-        return _part_axes(gauss_newton_block(cores, tangents, ww, pp, order, probes.weights, rows), frame)
+        return _part_axes(gauss_newton_block(cores, tangents, ww, pp, order, weights, rows), frame)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
-    return _variations(_stream(block, xs, reducer, rows_at_once(chunk_size, frame, order), probes.ww, axes), frame)
+    rows = rows_at_once(chunk_size, frame, order)
+    return _variations(_stream(block, xs, fixed, reducer, rows, axes, sharding), frame)
 
 
 def misfit(
@@ -243,6 +276,7 @@ def misfit(
     chunk_size: int | None,
     reducer: Reducer = add,
     gradient: bool = True,
+    sharding: NamedSharding | None = None,
 ) -> tuple[Array, Variations | None]:
     """``1/2 sum weights |z - data|^2`` at the base point and its gradient, in one pass over the probes.
 
@@ -255,20 +289,22 @@ def misfit(
       chunk_size: probes at a time (static); None takes all.
       reducer: how chunks are summed.
       gradient: False spares the adjoint and returns None in its place (static).
+      sharding: of the probe axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       The value, and ``J^T (weights (z - data))`` as variations.
     """
     _check_point(point, frame)
     _check_measurements(probes, frame, order, data=data)
-    cores = frame_cores(frame, order)
+    fixed = frame_cores(frame, order), point, probes.weights
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
-        ww, pp, measured, rows = xs
+        (ww, pp, measured, rows), (cores, point, weights) = xs
         rows = _row_weights(rows, valid, cores[0].up)
-        value, blocks = residual_block(cores, point, ww, pp, measured, order, probes.weights, rows, gradient=gradient)
+        value, blocks = residual_block(cores, point, ww, pp, measured, order, weights, rows, gradient=gradient)
         return value, None if blocks is None else _part_axes(blocks, frame)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
-    value, variations = _stream(block, xs, reducer, rows_at_once(chunk_size, frame, order), probes.ww, axes)
+    rows = rows_at_once(chunk_size, frame, order)
+    value, variations = _stream(block, xs, fixed, reducer, rows, axes, sharding)
     return value, _variations(variations, frame) if gradient else None

@@ -1,11 +1,13 @@
 """Reducers: how the outputs of one chunk after another become one result.
 
-A reducer is a small stateless value with four functions::
+A reducer is a small stateless value with six functions::
 
     block  = of_rows(rows, valid)            rows: one chunk's rows, on a leading axis; only `chunk_map` needs it
     state  = init(block, n_rows)             block: shape and dtype of one chunk's output
     state  = combine(state, block, start)    start: the first row of this chunk
     result = finish(state)
+    result = across(result, names)           inside `jax.shard_map`: of all devices along these mesh axes
+    spec   = spec(names)                     how that result lies on the devices
 
 `add` and `compensated_add` sum the chunks' partial sums; `concat` writes each chunk's rows into their place in the
 result, which is never stacked and then concatenated. Reducers hash and compare by value, so that jit caches hit.
@@ -16,15 +18,19 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 
 from t3k.kernels.types import Array
 from t3k.kernels.varying import vary_like
 
-__all__ = ["Reducer", "add", "compensated_add", "concat"]
+__all__ = ["MeshAxes", "Reducer", "add", "compensated_add", "concat"]
+
+#: Mesh axes, as if they were one.
+MeshAxes = tuple[str, ...]
 
 
 class Reducer(Protocol):
-    """What `chunk_reduce` needs of a reducer, and `of_rows` for `chunk_map`."""
+    """What `chunk_reduce` needs of a reducer; `of_rows` is for `chunk_map`, the last two for `over_shards`."""
 
     def of_rows(self, rows: Array, valid: Array | None) -> Array:
         """A chunk's contribution, from its rows ``(rows, ...)``; `valid` is False where a row has been counted."""
@@ -38,23 +44,36 @@ class Reducer(Protocol):
     def finish(self, state: Any) -> Array:
         """The result."""
 
+    def across(self, result: Array, names: MeshAxes) -> Array:
+        """The result of all devices, from each one's."""
+
+    def spec(self, names: MeshAxes) -> PartitionSpec:
+        """The partition of what `across` returns."""
+
 
 def _zeros(block: jax.ShapeDtypeStruct, shape: tuple[int, ...]) -> Array:
     return vary_like(jnp.zeros(shape, block.dtype), block)
 
 
-def _sum_rows(rows: Array, valid: Array | None) -> Array:
-    if valid is not None:
-        kept = jnp.reshape(valid, valid.shape + (1,) * (rows.ndim - 1))
-        rows = jnp.where(kept, rows, jnp.zeros((), rows.dtype))
-    return jnp.sum(rows, axis=0)
+class _Sum:
+    """What sums have in common: rows are added up, in a chunk and over the devices."""
+
+    def of_rows(self, rows: Array, valid: Array | None) -> Array:
+        if valid is not None:
+            kept = jnp.reshape(valid, valid.shape + (1,) * (rows.ndim - 1))
+            rows = jnp.where(kept, rows, jnp.zeros((), rows.dtype))
+        return jnp.sum(rows, axis=0)
+
+    def across(self, result: Array, names: MeshAxes) -> Array:
+        return jax.lax.psum(result, names)
+
+    def spec(self, names: MeshAxes) -> PartitionSpec:
+        del names
+        return PartitionSpec()
 
 
 @dataclass(frozen=True)
-class _Add:
-    def of_rows(self, rows: Array, valid: Array | None) -> Array:
-        return _sum_rows(rows, valid)
-
+class _Add(_Sum):
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> Array:
         del n_rows
         return _zeros(block, block.shape)
@@ -68,14 +87,11 @@ class _Add:
 
 
 @dataclass(frozen=True)
-class _CompensatedAdd:
+class _CompensatedAdd(_Sum):
     """Neumaier's variant of Kahan summation: the error of a long sum does not grow with the number of chunks.
 
     Source: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54 (1974).
     """
-
-    def of_rows(self, rows: Array, valid: Array | None) -> Array:
-        return _sum_rows(rows, valid)
 
     def init(self, block: jax.ShapeDtypeStruct, n_rows: int) -> tuple[Array, Array]:
         del n_rows
@@ -117,6 +133,17 @@ class concat:  # noqa: N801 - a value like `add`, which happens to have a parame
     def finish(self, state: Array) -> Array:
         """The result."""
         return state
+
+    def across(self, result: Array, names: MeshAxes) -> Array:
+        """The rows stay where they are."""
+        del names
+        return result
+
+    def spec(self, names: MeshAxes) -> PartitionSpec:
+        """Rows lie on the devices as they did in the input."""
+        if self.axis < 0:
+            raise ValueError(f"rows on devices must be concatenated along an axis >= 0; got {self.axis}")
+        return PartitionSpec(*(None,) * self.axis, names)
 
 
 #: Sums the chunks.
