@@ -2,6 +2,7 @@
 
 from t3k.api.adam import adam
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
+from t3k.api.error_table import relative_errors
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
 from t3k.api.gradient_descent import gradient_descent
@@ -11,6 +12,7 @@ from t3k.api.mc_sgd import mc_sgd
 from t3k.api.newton import newton_cg
 from t3k.api.probe_kinds import probe_derivatives_kind, probe_kind
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.rank_continuation import fit
 from t3k.api.sample_kinds import (
     apply_derivatives_kind,
     apply_kind,
@@ -68,6 +70,7 @@ __all__ = [
     "entries_derivatives_kind",
     "entries_kind",
     "estimate_chunk_size",
+    "fit",
     "fit_many",
     "gradient_descent",
     "max_chunk_size_within",
@@ -76,6 +79,7 @@ __all__ = [
     "newton_cg",
     "probe_derivatives_kind",
     "probe_kind",
+    "relative_errors",
     "shard_probes",
     "tv_apply_derivatives",
     "tv_apply_derivatives_transpose",

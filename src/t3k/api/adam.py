@@ -53,6 +53,9 @@ def adam(
     max_iterations: int = 1000,
     check_every: int = 25,
     loss_tolerance: float | None = None,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Fits a T3 to measurements by Adam, or by any gradient transformation of Optax.
 
@@ -83,6 +86,9 @@ def adam(
       check_every: iterations between two checks, at which the loss of all data is computed.
       loss_tolerance: the fit has converged where ten checks in a row have not lowered the loss by this fraction; None
         goes on to `max_iterations`.
+      checkpoint: a file to write the state of the fit to, atomically.
+      checkpoint_every: checks between two writes.
+      resume: go on from that file if it exists; a fit that was killed then ends as if it had not been, bit for bit.
 
     Returns:
       The fitted tensor, and `FitStats`.
@@ -122,5 +128,16 @@ def adam(
         return step(batches.objective, options, state, problem.sample, problem.data, steps)
 
     state = compiled.adam_init(problem.objective, options, x0.cores, key)
-    settings = LoopSettings(callback, verbose, max_iterations, patience, check_every, loss_tolerance)
+    settings = LoopSettings(
+        callback,
+        verbose,
+        max_iterations,
+        patience,
+        check_every,
+        loss_tolerance,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        mark=(batch_size, learning_rate if transformation is None else "a transformation"),
+    )
     return FitLoop("adam", problem, settings, advance, state).run()

@@ -10,7 +10,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels import adam, frames, gauge, probe_maps, products, rounds, sample_maps, t3, tangents, truncation
+from t3k.kernels import (
+    adam,
+    continuation,
+    frames,
+    gauge,
+    probe_maps,
+    products,
+    rounds,
+    sample_maps,
+    spectra,
+    t3,
+    tangents,
+    truncation,
+)
 from t3k.kernels.objective import Objective
 
 __all__ = [
@@ -37,10 +50,12 @@ __all__ = [
     "sample_jacobian",
     "sample_transpose",
     "scale",
+    "singular_values",
     "tangent_to_t3",
     "to_dense",
     "transport",
     "truncate",
+    "with_room",
 ]
 
 _SAMPLING = ("order", "chunk_size")
@@ -52,10 +67,12 @@ norm = jax.jit(products.norm)
 oblique_gauge = jax.jit(gauge.oblique_gauge)
 orthogonal_frame = jax.jit(frames.orthogonal_frame)
 scale = jax.jit(t3.scale)
+singular_values = jax.jit(spectra.singular_values)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
 to_dense = jax.jit(t3.to_dense)
 transport = jax.jit(tangents.transport)
 truncate = jax.jit(truncation.truncate, static_argnums=(1, 2))
+with_room = jax.jit(continuation.with_room, static_argnums=(2, 3))
 
 #: The methods of a geometry's kernel, which is static.
 geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)

@@ -2,18 +2,21 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from t3k.api import compiled
+from t3k.api.checkpoints import fingerprint, load_fit, save_fit
 from t3k.api.fit_stats import FitInfo, FitStats, words
 from t3k.api.fitting import FitProblem, LoopSettings
 from t3k.api.progress import progress_for
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.status import Reason
 from t3k.kernels.stored_arrays import reading
+from t3k.kernels.types import T3Cores
 
 __all__ = ["FitLoop"]
 
@@ -43,17 +46,21 @@ class FitLoop:
         self.x = problem.x0
         self.reference_norm = 0.0
         self.ended: tuple[str, str] | None = None
-        self.best = (float("inf"), problem.x0, 0)
+        #: The point of the lowest validation loss, and the length of the history there.
+        self.best: tuple[Any, int] = state.x, 0
 
     def run(self) -> tuple[TuckerTensorTrain, FitStats]:
         """The fitted tensor and how it went."""
         started = time.perf_counter()
-        progress = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
-        with progress as self.progress, reading(*self.problem.arrays):
+        self._resume()
+        started -= self.stats.seconds
+        showing = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
+        with showing as self.progress, reading(*self.problem.arrays):
             while self.ended is None and self.stats.iterations < self.settings.max_iterations:
                 self._advance()
+                self.stats.seconds = time.perf_counter() - started
+                self._save()
         self._finish()
-        self.stats.seconds = time.perf_counter() - started
         return self.x, self.stats
 
     def _advance(self) -> None:
@@ -78,6 +85,29 @@ class FitLoop:
         self._record(done + steps, loss, info)
         self._decide()
 
+    def _resume(self) -> None:
+        """Goes back to where the checkpoint was written, if there is one."""
+        settings = self.settings
+        if settings.checkpoint is None:
+            return
+        problem = self.problem
+        self.mark = fingerprint(self.name, settings.mark, problem.objective, problem.sample, problem.data, problem.x0)
+        if settings.resume and Path(settings.checkpoint).exists():
+            kept, self.stats = load_fit(settings.checkpoint, self.mark, self._kept())
+            self.state, point, length, reference_norm = kept
+            self.best, self.reference_norm = (point, int(length)), float(reference_norm)
+            self.x = _tensor(self.state.x)
+
+    def _kept(self) -> Any:
+        """All that the loop goes on from, besides the history."""
+        point, length = self.best
+        return self.state, point, jnp.int32(length), jnp.asarray(self.reference_norm)
+
+    def _save(self) -> None:
+        checks, settings = len(self.stats.losses) - 1, self.settings
+        if settings.checkpoint is not None and (checks % settings.checkpoint_every == 0 or self.ended):
+            save_fit(settings.checkpoint, self.mark, self._kept(), self.stats)
+
     def _begin(self, info: Any) -> None:
         """The losses of the start."""
         start = float(info.loss) if hasattr(info, "new_loss") else self._loss(self.state)
@@ -95,12 +125,12 @@ class FitLoop:
         assert validation is not None
         loss = float(compiled.objective_value(validation.objective, state.x, validation.sample, validation.data))
         self.stats.validation_losses.append(loss)
-        if loss < self.best[0]:
-            self.best = (loss, _tensor(state), len(self.stats.losses))
+        if loss < min([*self.stats.validation_losses[:-1], float("inf")]):
+            self.best = state.x, len(self.stats.losses)
 
     def _record(self, iteration: int, loss: float, info: Any) -> None:
         stats = self.stats
-        self.x = _tensor(self.state)
+        self.x = _tensor(self.state.x)
         stats.iterations = iteration
         stats.losses.append(loss)
         stats.steps.append(iteration)
@@ -118,7 +148,7 @@ class FitLoop:
         if settings.callback is not None and settings.callback(self._info()):
             self.ended = "stopped", f"The callback stopped the fit after iteration {stats.iterations}."
         elif settings.patience is not None and stats.validation_losses and self.ended is None:
-            if len(stats.losses) - self.best[2] >= settings.patience:
+            if len(stats.losses) - self.best[1] >= settings.patience:
                 self.ended = "stopped", "The validation loss no longer fell"
         elif settings.loss_tolerance is not None and len(stats.losses) > _PLATEAU:
             before, recent = min(stats.losses[:-_PLATEAU]), min(stats.losses[-_PLATEAU:])
@@ -147,12 +177,13 @@ class FitLoop:
         stats = self.stats
         limit = f"max_iterations = {self.settings.max_iterations} was reached first."
         stats.status, stats.message = self.ended or ("max_iterations", limit)
-        if self.settings.patience is not None and stats.validation_losses and self.best[2] < len(stats.losses):
-            _, self.x, length = self.best
+        if self.settings.patience is not None and stats.validation_losses and self.best[1] < len(stats.losses):
+            point, length = self.best
+            self.x = _tensor(point)
             stats.cut(length)
             stats.message = f"{stats.message.rstrip('.')}; the point of iteration {stats.iterations} validated best."
         stats.message += self.problem.note()
 
 
-def _tensor(state: Any) -> TuckerTensorTrain:
-    return TuckerTensorTrain(tuple(state.x.tucker), tuple(state.x.tt))
+def _tensor(x: T3Cores) -> TuckerTensorTrain:
+    return TuckerTensorTrain(tuple(x.tucker), tuple(x.tt))

@@ -43,10 +43,18 @@ class LoopSettings:
     patience: int | None = None
     check_every: int = 1
     loss_tolerance: float | None = None
+    checkpoint: Any = None
+    checkpoint_every: int = 1
+    resume: bool = False
+    #: Options of the optimizer that a checkpoint must agree with.
+    mark: Any = None
 
     def __post_init__(self) -> None:
         validate.as_ranks("max_iterations", (self.max_iterations,))
         validate.as_ranks("check_every", (self.check_every,))
+        validate.as_ranks("checkpoint_every", (self.checkpoint_every,))
+        if self.resume and self.checkpoint is None:
+            raise ValueError("checkpoint must name the file to resume from; got None")
         if self.patience is not None:
             validate.as_ranks("patience", (self.patience,))
         if self.loss_tolerance is not None:

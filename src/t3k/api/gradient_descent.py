@@ -36,6 +36,9 @@ def gradient_descent(
     max_iterations: int = 500,
     gradient_tolerance: float | None = None,
     loss_tolerance: float = 0.0,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Fits a T3 to measurements by steepest descent, with the Cauchy step and Armijo's line search.
 
@@ -60,6 +63,9 @@ def gradient_descent(
       max_iterations: iterations at the most.
       gradient_tolerance: the fit has converged where the gradient's norm has fallen by this factor.
       loss_tolerance: or where an iteration lowers the loss by less than this fraction of it.
+      checkpoint: a file to write the state of the fit to, atomically.
+      checkpoint_every: iterations between two writes.
+      resume: go on from that file if it exists; a fit that was killed then ends as if it had not been, bit for bit.
 
     Returns:
       The fitted tensor, and `FitStats`.
@@ -93,5 +99,14 @@ def gradient_descent(
     tolerances = Tolerances(
         validate.as_tolerance("gradient_tolerance", tolerance), validate.as_tolerance("loss_tolerance", loss_tolerance)
     )
-    settings = LoopSettings(callback, verbose, max_iterations, patience)
+    settings = LoopSettings(
+        callback,
+        verbose,
+        max_iterations,
+        patience,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        mark=(tolerances,),
+    )
     return descend("gradient_descent", kernels, GradientDescentOptions(tolerances=tolerances), problem, settings)

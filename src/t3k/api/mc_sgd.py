@@ -41,6 +41,9 @@ def mc_sgd(
     check_every: int = 25,
     loss_tolerance: float | None = None,
     damping: float = 1.0,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Fits a T3 to measurements by stochastic gradient descent with the Cauchy step of each minibatch.
 
@@ -71,6 +74,9 @@ def mc_sgd(
       loss_tolerance: the fit has converged where ten checks in a row have not lowered the loss by this fraction; None
         goes on to `max_iterations`.
       damping: factor on the step.
+      checkpoint: a file to write the state of the fit to, atomically.
+      checkpoint_every: checks between two writes.
+      resume: go on from that file if it exists; a fit that was killed then ends as if it had not been, bit for bit.
 
     Returns:
       The fitted tensor, and `FitStats`.
@@ -113,5 +119,16 @@ def mc_sgd(
 
     key = jax.random.key(0) if key is None else key
     state = compiled.optimizer_init(kernels.init, problem.objective, x0.cores, key)
-    settings = LoopSettings(callback, verbose, max_iterations, patience, check_every, loss_tolerance)
+    settings = LoopSettings(
+        callback,
+        verbose,
+        max_iterations,
+        patience,
+        check_every,
+        loss_tolerance,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        mark=options,
+    )
     return FitLoop("mc_sgd", problem, settings, advance, state).run()

@@ -45,6 +45,9 @@ def newton_cg(
     loss_tolerance: float = 0.0,
     max_cg: int = 200,
     forcing_power: float = 0.5,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1,
+    resume: bool = False,
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Fits a T3 to measurements by the Gauss-Newton method, with CG inside and Armijo's line search.
 
@@ -78,6 +81,9 @@ def newton_cg(
         data that no tensor of these ranks fits exactly, 1e-3 or so.
       max_cg: CG iterations in one step at the most.
       forcing_power: CG solves to the relative residual ``min(1/2, (|g| / |g_0|)**forcing_power)``.
+      checkpoint: a file to write the state of the fit to, atomically.
+      checkpoint_every: iterations between two writes.
+      resume: go on from that file if it exists; a fit that was killed then ends as if it had not been, bit for bit.
 
     Returns:
       The fitted tensor (minimal ranks and orthogonal cores on the manifold), and `FitStats`. A fit that does not
@@ -118,7 +124,16 @@ def newton_cg(
         validate.as_tolerance("gradient_tolerance", tolerance), validate.as_tolerance("loss_tolerance", loss_tolerance)
     )
     options = NewtonOptions(max_cg=max_cg, forcing_power=forcing_power, tolerances=tolerances)
-    settings = LoopSettings(callback, verbose, max_iterations, patience)
+    settings = LoopSettings(
+        callback,
+        verbose,
+        max_iterations,
+        patience,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        mark=options,
+    )
     return descend("newton_cg", newton, options, problem, settings)
 
 
