@@ -3,6 +3,7 @@
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
+from t3k.api.joining import concatenate, round_sum
 from t3k.api.kinds import probe_derivatives_kind, probe_kind
 from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
@@ -40,12 +41,14 @@ __all__ = [
     "chunked_jtr",
     "chunked_row_norms",
     "chunked_value_and_jacobian",
+    "concatenate",
     "estimate_chunk_size",
     "max_chunk_size_within",
     "memory_report",
     "newton_cg",
     "probe_derivatives_kind",
     "probe_kind",
+    "round_sum",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

@@ -9,27 +9,62 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels import frames, gauge, newton, point_samples, probe_maps, products, t3, tangents, truncation
+from t3k.kernels import (
+    formats,
+    frames,
+    gauge,
+    modes,
+    newton,
+    orthogonalize,
+    permutation,
+    point_samples,
+    probe_maps,
+    products,
+    sketched_rounding,
+    spectra,
+    t3,
+    tangents,
+    truncation,
+)
 
 __all__ = [
     "add",
+    "add_scalar",
     "apply_derivatives",
+    "centre_at",
+    "concatenate",
+    "contract_modes",
+    "discarded_norm",
+    "distance",
     "entries_derivatives",
+    "from_cp",
+    "from_tt",
+    "from_tucker",
     "geometry_frame",
     "geometry_project",
     "geometry_retract",
+    "hadamard",
+    "hadamard_rounded",
     "inner",
     "minimal_cores",
     "newton_step",
     "norm",
     "oblique_gauge",
     "orthogonal_frame",
+    "pad_ranks",
+    "permute",
     "point_probes",
     "probe_jacobian",
     "probe_transpose",
+    "reverse",
+    "round_products",
     "scale",
+    "select_modes",
+    "singular_values",
     "tangent_to_t3",
     "to_dense",
+    "to_tt",
+    "to_tucker",
     "transport",
     "truncate",
 ]
@@ -37,14 +72,33 @@ __all__ = [
 _SAMPLING = ("order", "chunk_size")
 
 add = jax.jit(t3.add)
+add_scalar = jax.jit(t3.add_scalar)
+centre_at = jax.jit(orthogonalize.centre_at, static_argnames=("mode", "tucker"))
+concatenate = jax.jit(modes.concatenate, static_argnums=1)
+contract_modes = jax.jit(modes.contract_modes)
+discarded_norm = jax.jit(spectra.discarded_norm, static_argnums=(1, 2))
+distance = jax.jit(products.distance)
+from_cp = jax.jit(formats.from_cp)
+from_tt = jax.jit(formats.from_tt)
+from_tucker = jax.jit(formats.from_tucker)
+hadamard = jax.jit(products.hadamard)
+hadamard_rounded = jax.jit(sketched_rounding.hadamard_rounded, static_argnums=(2, 3))
 inner = jax.jit(products.inner)
 minimal_cores = jax.jit(frames.minimal_cores)
 norm = jax.jit(products.norm)
 oblique_gauge = jax.jit(gauge.oblique_gauge)
 orthogonal_frame = jax.jit(frames.orthogonal_frame)
+pad_ranks = jax.jit(modes.pad_ranks, static_argnums=(1, 2, 3))
+permute = jax.jit(permutation.permute, static_argnums=(1, 2))
+reverse = jax.jit(modes.reverse)
+round_products = jax.jit(sketched_rounding.round_products, static_argnums=(1, 2), static_argnames="oversample")
 scale = jax.jit(t3.scale)
+select_modes = jax.jit(modes.select_modes)
+singular_values = jax.jit(spectra.singular_values)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
 to_dense = jax.jit(t3.to_dense)
+to_tt = jax.jit(formats.to_tt)
+to_tucker = jax.jit(formats.to_tucker)
 transport = jax.jit(tangents.transport)
 truncate = jax.jit(truncation.truncate, static_argnums=(1, 2))
 

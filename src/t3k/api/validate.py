@@ -29,6 +29,7 @@ __all__ = [
     "require_frame",
     "require_probes",
     "require_residuals",
+    "require_single",
     "require_structure",
     "require_variations",
 ]
@@ -196,6 +197,19 @@ def as_tolerance(name: str, value: Any) -> float:
     if not 0 <= tolerance < float("inf"):
         raise ValueError(f"{name} must be a finite number >= 0; got {value!r}")
     return tolerance
+
+
+def require_single(name: str, stack_shape: tuple[int, ...]) -> None:
+    """Refuses a stack where ranks are chosen by values.
+
+    Raises:
+      ValueError: if there are stack axes.
+    """
+    if stack_shape:
+        raise ValueError(
+            f"{name} needs a single tensor, since ranks then depend on values; got a stack of shape {stack_shape}. "
+            "Give ranks instead"
+        )
 
 
 def require_structure(

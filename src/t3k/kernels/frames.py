@@ -16,7 +16,7 @@ first, which is exact (`minimal_cores`); so left and right bonds agree, m_i = n_
 
 from t3k.kernels.checks import check_t3
 from t3k.kernels.linalg import contract, in_working_precision, qr
-from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows, right_orthogonalize
+from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows, right_orthogonalize, split_tucker
 from t3k.kernels.ranks import has_minimal_ranks
 from t3k.kernels.sweeps import sweep_cores
 from t3k.kernels.t3 import ranks_of, sum_end_bonds
@@ -88,9 +88,8 @@ def orthogonal_frame(x: T3Cores) -> tuple[Frame, tuple[Array, ...]]:
 
 def _down_step(carry: tuple[()], item: tuple[Array, Array]) -> tuple[tuple[()], tuple[Array, Array]]:
     U, centre = item
-    a, k, b = centre.shape
-    O, S = qr(centre.swapaxes(1, 2).reshape(a * b, k))
-    return carry, (O.reshape(a, b, -1).swapaxes(1, 2), contract("mk,ko->mo", S, U))
+    O, S = split_tucker(centre)
+    return carry, (O, contract("mk,ko->mo", S, U))
 
 
 def corewise_frame(x: T3Cores) -> tuple[Frame, Cores]:

@@ -1,4 +1,4 @@
-"""Inner product and norm of Tucker tensor trains, by sweeps and never through the dense tensor.
+"""Products of Tucker tensor trains, inner and entry by entry, and norms; never through the dense tensor.
 
 The inner product of x and y is the sweep ::
 
@@ -6,6 +6,9 @@ The inner product of x and y is the sweep ::
 
 The norm is not its square root, which would be right only to the square root of the machine precision when
 x is a difference of two nearly equal tensors: it is read off the last core of an orthogonalized train.
+
+The cores of the exact Hadamard product are Kronecker products of the cores, in all indices but the ambient one, so that
+ranks multiply; `t3k.kernels.sketched_rounding` finds a product of given ranks without them.
 """
 
 import jax
@@ -15,10 +18,10 @@ from t3k.kernels.checks import check_t3
 from t3k.kernels.linalg import contract, in_working_precision
 from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows
 from t3k.kernels.sweeps import sweep_cores
-from t3k.kernels.t3 import sum_end_bonds
+from t3k.kernels.t3 import add, scale, sum_end_bonds
 from t3k.kernels.types import Array, T3Cores
 
-__all__ = ["inner", "norm"]
+__all__ = ["distance", "hadamard", "inner", "norm"]
 
 
 def inner(x: T3Cores, y: T3Cores) -> Array:
@@ -83,3 +86,51 @@ def _norm_jvp(primals: tuple[T3Cores], tangents: tuple[T3Cores]) -> tuple[Array,
     half = jax.jvp(lambda x: inner(x, x), primals, tangents)[1] / 2
     positive = value > 0
     return value, jnp.where(positive, half / jnp.where(positive, value, jnp.ones_like(value)), jnp.zeros_like(half))
+
+
+def distance(x: T3Cores, y: T3Cores) -> Array:
+    """The Hilbert-Schmidt norm of the difference, to machine precision relative to the size of the cores.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      y: the same modes, any ranks.
+
+    Returns:
+      A scalar.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> x = T3Cores((jnp.ones((1, 4)),), (jnp.ones((1, 1, 1)),))
+      >>> float(distance(x, scale(x, 3.0)).round(4))
+      4.0
+    """
+    return norm(add(x, scale(y, -1.0)))
+
+
+def hadamard(x: T3Cores, y: T3Cores) -> T3Cores:
+    """The exact product of all entries; its ranks are the products of theirs, its end bonds are 1.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      y: the same modes, any ranks.
+
+    Returns:
+      Kronecker products of the cores.
+
+    Example:
+      >>> from t3k.kernels.t3 import ranks_of, zeros_cores
+      >>> ranks_of(hadamard(zeros_cores((4, 5), (2, 3), (1, 2, 1)), zeros_cores((4, 5), (2, 2), (1, 3, 1))))
+      ((4, 5), (4, 6), (1, 6, 1))
+    """
+    check_t3(*x)
+    check_t3(*y)
+    x, y = sum_end_bonds(x), sum_end_bonds(y)
+    _, cores = sweep_cores(_hadamard_step, (), list(zip(x.tucker, x.tt, y.tucker, y.tt, strict=True)))
+    return T3Cores(tuple(U for U, _ in cores), tuple(G for _, G in cores))
+
+
+def _hadamard_step(carry: tuple[()], item: tuple[Array, ...]) -> tuple[tuple[()], tuple[Array, Array]]:
+    U, G, V, H = item
+    (a, k, b), (c, l, d) = G.shape, H.shape
+    tucker = contract("ko,lo->klo", U, V).reshape(k * l, -1)
+    return carry, (tucker, contract("akb,cld->acklbd", G, H).reshape(a * c, k * l, b * d))
