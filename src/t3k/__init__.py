@@ -1,5 +1,6 @@
 """Tucker tensor trains and memory-bounded derivatives in JAX."""
 
+from t3k.api.black_box import from_function
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
@@ -43,6 +44,7 @@ __all__ = [
     "chunked_value_and_jacobian",
     "concatenate",
     "estimate_chunk_size",
+    "from_function",
     "max_chunk_size_within",
     "memory_report",
     "newton_cg",
