@@ -103,7 +103,7 @@ class ModeOperations(Structure):
         cap = None if max_rank is None else validate.as_ranks("max_rank", (max_rank,))[0]
         if rtol is None:
             return self._of(self._each(lambda cores: compiled.permute(cores, order, cap)))
-        validate.require_single("rtol", self.stack_shape)
+        validate.require_single("rtol", self.stack_shape, "Give max_rank instead")
         tolerance = validate.as_tolerance("rtol", rtol)
         return self._of(permutation.permute_tolerance(self.cores, order, tolerance, cap))
 

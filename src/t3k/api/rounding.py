@@ -108,7 +108,7 @@ class Rounding(Structure):
         if rtol is None and atol is None:
             ranks = n or self.tucker_ranks, r or self.tt_ranks
             return self._of(self._each(lambda cores: compiled.truncate(cores, *ranks)))
-        validate.require_single("rtol or atol", self.stack_shape)
+        validate.require_single("rtol or atol", self.stack_shape, "Give ranks instead")
         relative, absolute = validate.as_tolerance("rtol", rtol or 0.0), validate.as_tolerance("atol", atol or 0.0)
         return self._of(truncation.truncate_tolerance(self.cores, relative, absolute, n, r))
 

@@ -6,11 +6,11 @@ from typing import Any
 from t3k.api import compiled, files
 from t3k.api.arithmetic import Arithmetic
 from t3k.api.conversions import Conversions
+from t3k.api.display import Display
 from t3k.api.frame import T3Frame
 from t3k.api.mode_operations import ModeOperations
 from t3k.api.point_samples import PointSamples
 from t3k.api.pytrees import pytree
-from t3k.api.rounding import Rounding
 from t3k.kernels.types import Array
 
 __all__ = ["TuckerTensorTrain"]
@@ -18,7 +18,7 @@ __all__ = ["TuckerTensorTrain"]
 
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class TuckerTensorTrain(Arithmetic, ModeOperations, Rounding, Conversions, PointSamples):
+class TuckerTensorTrain(Arithmetic, ModeOperations, Display, Conversions, PointSamples):
     """A tensor in Tucker tensor train format: Tucker cores ``U_i`` and TT cores ``G_i``.
 
     ::
@@ -27,7 +27,7 @@ class TuckerTensorTrain(Arithmetic, ModeOperations, Rounding, Conversions, Point
 
     It is a pytree, so that `jax.jit`, `jax.grad`, `jax.vmap` and `jax.tree.map` work on it. Cores with leading axes C
     are a stack of tensors, and every method works on stacks. What it can do is in the groups of methods that it
-    inherits: arithmetic, operations on modes, rounding, conversions, and samples.
+    inherits: arithmetic, operations on modes, rounding, display, conversions, and samples.
 
     Args:
       tucker_cores: one array ``C + (n_i, N_i)`` per mode, or one stacked array with a leading mode axis.

@@ -199,17 +199,14 @@ def as_tolerance(name: str, value: Any) -> float:
     return tolerance
 
 
-def require_single(name: str, stack_shape: tuple[int, ...]) -> None:
-    """Refuses a stack where ranks are chosen by values.
+def require_single(name: str, stack_shape: tuple[int, ...], instead: str = "") -> None:
+    """Refuses a stack, where the result would not have one shape; `instead` says what to do.
 
     Raises:
       ValueError: if there are stack axes.
     """
     if stack_shape:
-        raise ValueError(
-            f"{name} needs a single tensor, since ranks then depend on values; got a stack of shape {stack_shape}. "
-            "Give ranks instead"
-        )
+        raise ValueError(f"{name} needs a single tensor; got a stack of shape {stack_shape}. {instead}".strip())
 
 
 def require_structure(
