@@ -20,6 +20,7 @@ from t3k.kernels import (
     point_samples,
     probe_maps,
     products,
+    random_points,
     sketched_rounding,
     spectra,
     t3,
@@ -56,6 +57,9 @@ __all__ = [
     "point_probes",
     "probe_jacobian",
     "probe_transpose",
+    "project_dense",
+    "project_t3",
+    "random_point",
     "reverse",
     "round_products",
     "scale",
@@ -90,6 +94,9 @@ oblique_gauge = jax.jit(gauge.oblique_gauge)
 orthogonal_frame = jax.jit(frames.orthogonal_frame)
 pad_ranks = jax.jit(modes.pad_ranks, static_argnums=(1, 2, 3))
 permute = jax.jit(permutation.permute, static_argnums=(1, 2))
+project_dense = jax.jit(tangents.project_dense)
+project_t3 = jax.jit(tangents.project_t3)
+random_point = jax.jit(random_points.random_point, static_argnums=(1, 2, 3, 4))
 reverse = jax.jit(modes.reverse)
 round_products = jax.jit(sketched_rounding.round_products, static_argnums=(1, 2), static_argnames="oversample")
 scale = jax.jit(t3.scale)
