@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-SUITES = ("benchmarks.transpose", "benchmarks.jacobians")
+SUITES = ("benchmarks.transpose", "benchmarks.algebra", "benchmarks.jacobians")
 
 if __name__ == "__main__":
     for suite in SUITES:

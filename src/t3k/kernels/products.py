@@ -125,12 +125,14 @@ def hadamard(x: T3Cores, y: T3Cores) -> T3Cores:
     check_t3(*x)
     check_t3(*y)
     x, y = sum_end_bonds(x), sum_end_bonds(y)
-    _, cores = sweep_cores(_hadamard_step, (), list(zip(x.tucker, x.tt, y.tucker, y.tt, strict=True)))
-    return T3Cores(tuple(U for U, _ in cores), tuple(G for _, G in cores))
+    # A loop over modes and no sweep: nothing is passed on, and scanning a run would copy the large cores once more.
+    tucker = tuple(_kronecker(U, V, (0,)) for U, V in zip(x.tucker, y.tucker, strict=True))
+    return T3Cores(tucker, tuple(_kronecker(G, H, (0, 1, 2)) for G, H in zip(x.tt, y.tt, strict=True)))
 
 
-def _hadamard_step(carry: tuple[()], item: tuple[Array, ...]) -> tuple[tuple[()], tuple[Array, Array]]:
-    U, G, V, H = item
-    (a, k, b), (c, l, d) = G.shape, H.shape
-    tucker = contract("ko,lo->klo", U, V).reshape(k * l, -1)
-    return carry, (tucker, contract("akb,cld->acklbd", G, H).reshape(a * c, k * l, b * d))
+def _kronecker(G: Array, H: Array, axes: tuple[int, ...]) -> Array:
+    """Products of all pairs of indices of some axes, and of equal indices of the others; one fused loop."""
+    left = jnp.expand_dims(G, [2 * i + 1 for i in axes])
+    right = jnp.expand_dims(H, [2 * i for i in axes])
+    sizes = zip(G.shape, H.shape, strict=True)
+    return (left * right).reshape([g * h if i in axes else g for i, (g, h) in enumerate(sizes)])
