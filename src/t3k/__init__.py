@@ -8,6 +8,7 @@ from t3k.api.joining import concatenate, round_sum
 from t3k.api.kinds import probe_derivatives_kind, probe_kind
 from t3k.api.newton import newton_cg
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.shared_geometry import SharedManifold
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels.auto_chunk import auto_chunk_size
@@ -26,6 +27,7 @@ __all__ = [
     "COREWISE",
     "ChunkReport",
     "MANIFOLD",
+    "SharedManifold",
     "T3Frame",
     "T3Tangent",
     "T3Variations",

@@ -21,6 +21,7 @@ from t3k.kernels import (
     probe_maps,
     products,
     random_points,
+    shared_modes,
     sketched_rounding,
     spectra,
     t3,
@@ -62,7 +63,9 @@ __all__ = [
     "random_point",
     "reverse",
     "round_products",
+    "round_shared",
     "scale",
+    "scale_edges",
     "select_modes",
     "singular_values",
     "tangent_to_t3",
@@ -99,7 +102,9 @@ project_t3 = jax.jit(tangents.project_t3)
 random_point = jax.jit(random_points.random_point, static_argnums=(1, 2, 3, 4))
 reverse = jax.jit(modes.reverse)
 round_products = jax.jit(sketched_rounding.round_products, static_argnums=(1, 2), static_argnames="oversample")
+round_shared = jax.jit(shared_modes.round_shared, static_argnums=(1, 2, 3))
 scale = jax.jit(t3.scale)
+scale_edges = jax.jit(modes.scale_edges)
 select_modes = jax.jit(modes.select_modes)
 singular_values = jax.jit(spectra.singular_values)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))

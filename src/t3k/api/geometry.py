@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,10 @@ __all__ = ["COREWISE", "MANIFOLD", "CorewiseGeometry", "Geometry", "ManifoldGeom
 class Geometry:
     """What both geometries share; they hash and compare by value."""
 
-    kernel: ClassVar[Any]
+    @property
+    def kernel(self) -> Any:
+        """The geometry as the kernels take it: static, compared by value."""
+        raise NotImplementedError
 
     def frame(self, x: TuckerTensorTrain) -> T3Frame:
         """The frame at a point or at a stack of points."""
@@ -113,7 +116,10 @@ class ManifoldGeometry(Geometry):
       Section 6 and Appendix A.3.
     """
 
-    kernel: ClassVar[Any] = kernels.Manifold()
+    @property
+    def kernel(self) -> Any:
+        """The geometry as the kernels take it."""
+        return kernels.Manifold()
 
     def random_point(
         self, key: Array, shape: Sequence[int], tucker_ranks: Sequence[int], tt_ranks: Sequence[int], dtype: Any = None
@@ -182,7 +188,10 @@ class CorewiseGeometry(Geometry):
     changes of the cores. Nothing is projected, and retraction adds.
     """
 
-    kernel: ClassVar[Any] = kernels.Corewise()
+    @property
+    def kernel(self) -> Any:
+        """The geometry as the kernels take it."""
+        return kernels.Corewise()
 
 
 #: Tensors of fixed ranks with the Hilbert-Schmidt metric.

@@ -10,7 +10,7 @@ import numpy as np
 from t3k.api import validate
 from t3k.kernels.types import Array
 
-__all__ = ["as_indices", "as_modes", "as_operands", "as_permutation"]
+__all__ = ["as_indices", "as_modes", "as_operands", "as_permutation", "as_weights"]
 
 
 def as_modes(name: str, modes: Any, d: int) -> tuple[int, ...]:
@@ -67,6 +67,23 @@ def as_operands(operands: Any, modes: Any, shape: Sequence[int], dtype: Any) -> 
             )
         placed[mode] = array.astype(dtype)
     return tuple(placed)
+
+
+def as_weights(name: str, weights: Any, sizes: Sequence[int], dtype: Any) -> tuple[Array | None, ...]:
+    """One vector of each size, or None in its place; all None if `weights` is.
+
+    Raises:
+      TypeError, ValueError: naming the vector that does not fit.
+    """
+    given = (None,) * len(sizes) if weights is None else tuple(weights)
+    if len(given) != len(sizes):
+        raise ValueError(f"{name} must have one array or None for each of {len(sizes)}; got {len(given)}")
+    found: list[Array | None] = []
+    for i, (array, size) in enumerate(zip(given, sizes, strict=True)):
+        found.append(None if array is None else validate.as_array(f"{name}[{i}]", array).astype(dtype))
+        if array is not None and np.shape(array) != (size,):
+            raise ValueError(f"{name}[{i}] must have shape ({size},); got {np.shape(array)}")
+    return tuple(found)
 
 
 def as_indices(key: Any, shape: Sequence[int]) -> tuple[Array | None, ...]:

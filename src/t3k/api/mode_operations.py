@@ -6,7 +6,7 @@ from typing import Any, Self
 import jax.numpy as jnp
 
 from t3k.api import compiled, validate
-from t3k.api.mode_arguments import as_indices, as_modes, as_operands, as_permutation
+from t3k.api.mode_arguments import as_indices, as_modes, as_operands, as_permutation, as_weights
 from t3k.api.structure import Structure
 from t3k.kernels import permutation
 from t3k.kernels.ranks import cap_ranks
@@ -74,6 +74,30 @@ class ModeOperations(Structure):
         """
         found = as_modes("modes", range(self.d) if modes is None else modes, self.d)
         return self.contract(tuple(jnp.ones(self.shape[i], self.dtype) for i in found), found)
+
+    def scale_edges(self, modes: Any = None, tucker: Any = None, bonds: Any = None) -> Self:
+        """The tensor with a diagonal matrix on some of its edges, which goes into its cores.
+
+        Weights of the modes make the norm a weighted one: ``x.scale_edges(modes).norm()``. Those of Tucker edges and
+        bonds, singular values or their inverses for instance, precondition or penalise directions.
+
+        Args:
+          modes: for each mode, weights ``(N_i,)`` of its indices, or None.
+          tucker: for each mode, weights ``(n_i,)`` between its two cores, or None.
+          bonds: for each bond, weights ``(r_i,)``, or None; d + 1 of them.
+
+        Raises:
+          TypeError, ValueError: naming the weights that do not fit.
+
+        Example:
+          >>> import t3k
+          >>> x = t3k.TuckerTensorTrain.from_dense([[3.0, 0.0], [0.0, 4.0]])
+          >>> float(x.scale_edges(modes=([1.0, 0.0], None)).norm().round(4))
+          3.0
+        """
+        given = (("modes", modes, self.shape), ("tucker", tucker, self.tucker_ranks), ("bonds", bonds, self.tt_ranks))
+        weights = [as_weights(name, train, sizes, self.dtype) for name, train, sizes in given]
+        return self._of(self._each(lambda cores: compiled.scale_edges(cores, *weights)))
 
     def reverse(self) -> Self:
         """The tensor with its modes in reverse order; the same cores, no cost."""

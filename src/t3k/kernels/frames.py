@@ -22,7 +22,7 @@ from t3k.kernels.sweeps import sweep_cores
 from t3k.kernels.t3 import ranks_of, sum_end_bonds
 from t3k.kernels.types import Array, Cores, Frame, T3Cores
 
-__all__ = ["corewise_frame", "minimal_cores", "orthogonal_frame"]
+__all__ = ["corewise_frame", "frame_from_left", "minimal_cores", "orthogonal_frame"]
 
 
 def minimal_cores(x: T3Cores) -> T3Cores:
@@ -79,11 +79,28 @@ def orthogonal_frame(x: T3Cores) -> tuple[Frame, tuple[Array, ...]]:
       ([(1, 2, 2), (2, 2, 1)], [(2, 4), (2, 5)])
     """
     up, tt = orthonormalize_rows(*minimal_cores(x))
-    left = left_orthogonalize(tt).cores
-    right = right_orthogonalize(left)
-    _, outputs = sweep_cores(_down_step, (), list(zip(up, right.centres, strict=True)))
+    return frame_from_left(T3Cores(up, left_orthogonalize(tt).cores))
+
+
+def frame_from_left(x: T3Cores) -> tuple[Frame, tuple[Array, ...]]:
+    """The orthogonal frame at a T3 whose cores are orthogonal already, the TT cores from the left.
+
+    Args:
+      x: U (k, o) with orthonormal rows, G (a, k, b) left orthogonal but for the last one, with minimal bonds.
+
+    Returns:
+      As from `orthogonal_frame`, with U and L the cores of x; where n_i is above r_i r_{i+1}, m_i is less than n_i.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> frame, point = frame_from_left(T3Cores((jnp.eye(2),), (jnp.ones((1, 2, 1)),)))
+      >>> frame.down[0].shape
+      (1, 1, 1)
+    """
+    right = right_orthogonalize(x.tt)
+    _, outputs = sweep_cores(_down_step, (), list(zip(x.tucker, right.centres, strict=True)))
     down, point = tuple(O for O, _ in outputs), tuple(V for _, V in outputs)
-    return Frame(up, down, left, right.cores), point
+    return Frame(x.tucker, down, x.tt, right.cores), point
 
 
 def _down_step(carry: tuple[()], item: tuple[Array, Array]) -> tuple[tuple[()], tuple[Array, Array]]:

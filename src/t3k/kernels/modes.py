@@ -15,7 +15,7 @@ from t3k.kernels.orthogonalize import flip
 from t3k.kernels.t3 import add, sum_end_bonds
 from t3k.kernels.types import Array, Cores, T3Cores, as_tuple
 
-__all__ = ["concatenate", "contract_modes", "pad_ranks", "reverse", "select_modes"]
+__all__ = ["concatenate", "contract_modes", "pad_ranks", "reverse", "scale_edges", "select_modes"]
 
 
 def contract_modes(x: T3Cores, operands: Sequence[Array | None]) -> T3Cores | Array:
@@ -118,6 +118,43 @@ def reverse(x: T3Cores) -> T3Cores:
     """
     check_t3(*x)
     return T3Cores(as_tuple(x.tucker)[::-1], flip(x.tt))
+
+
+def scale_edges(
+    x: T3Cores,
+    modes: Sequence[Array | None],
+    tucker: Sequence[Array | None],
+    bonds: Sequence[Array | None],
+) -> T3Cores:
+    """The T3 with a diagonal matrix on some of its edges.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      modes: weights (o,) of the ambient indices, one per mode, or None.
+      tucker: weights (k,) between U and G, likewise.
+      bonds: weights (a,) between cores, for r_0 .. r_d, likewise.
+
+    Returns:
+      A T3 of the same ranks, in whose cores the weights are.
+
+    Example:
+      >>> from t3k.kernels.t3 import constant_cores, to_dense
+      >>> x = constant_cores((2,), 1.0)
+      >>> to_dense(scale_edges(x, [jnp.array([1.0, 2.0])], [None], [jnp.array([3.0]), None])).tolist()
+      [3.0, 6.0]
+    """
+    check_t3(*x)
+    first, *after = bonds
+    U = [_weigh(core, "ko", {"o": w, "k": s}) for core, w, s in zip(x.tucker, modes, tucker, strict=True)]
+    lefts = [first, *(None for _ in after[1:])]
+    G = [_weigh(core, "akb", {"a": w, "b": s}) for core, w, s in zip(x.tt, lefts, after, strict=True)]
+    return T3Cores(tuple(U), tuple(G))
+
+
+def _weigh(core: Array, letters: str, weights: dict[str, Array | None]) -> Array:
+    for letter, weight in weights.items():
+        core = core if weight is None else contract(f"{letters},{letter}->{letters}", core, weight)
+    return core
 
 
 def pad_ranks(
