@@ -31,10 +31,10 @@ CASES = {"structure": st.sampled_from(STRUCTURES), "seed": st.integers(0, 2**31 
 SETTINGS = settings(max_examples=12, deadline=None, derandomize=True)
 
 
-def draw(structure, seed):
+def draw(structure: Any, seed):
     keys = jax.random.split(jax.random.key(seed), 3)
-    shape, of_x, of_y = structure
-    return random_cores(keys[0], shape, *of_x, jnp.float64), random_cores(keys[1], shape, *of_y, jnp.float64), keys[2]
+    shape, x, y = structure
+    return (*(random_cores(k, shape, of[0], of[1], jnp.float64) for k, of in zip(keys, (x, y), strict=False)), keys[2])
 
 
 def dense(x):

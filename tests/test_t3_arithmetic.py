@@ -27,6 +27,8 @@ def test_scalars_are_added_to_every_entry():
     assert_trees_close((np.float64(2) - x).to_dense(), 2 - x.to_dense())
     assert_trees_close((jnp.float64(2) * x - 1).to_dense(), 2 * x.to_dense() - 1)
     assert (x + 1).tucker_ranks == (3, 4, 3)
+    assert sum([x, x], start=0 * x).tucker_ranks == (6, 9, 6)
+    assert cast(Any, sum([x, x])).tucker_ranks == (4, 6, 4)
 
 
 def test_norm_is_accurate_where_a_difference_cancels():

@@ -47,6 +47,8 @@ class Arithmetic(Structure):
             return self._of(self._with(other, compiled.add))
         if not _is_number(other):
             return NotImplemented
+        if isinstance(other, int) and other == 0:  # where Python's sum() starts
+            return self
         number = self._number("summand", other)
         return self._of(self._each(lambda cores: compiled.add_scalar(cores, number)))
 

@@ -158,15 +158,12 @@ class ManifoldGeometry(Geometry):
           True
         """
         frame = as_frame(frame)
-        if isinstance(tensor, TuckerTensorTrain):
-            kernel, operand, stack = compiled.project_t3, tensor.cores, tensor.stack_shape
-            found = tensor.shape
-            operand = jax.tree.map(lambda core: core.astype(frame.dtype), operand)
-        else:
-            kernel, operand, stack = compiled.project_dense, validate.as_array("tensor", tensor).astype(frame.dtype), ()
-            found = operand.shape
-        if found != frame.shape:
-            raise ValueError(f"tensor must have the shape of the frame, {frame.shape}; got {found}")
+        given: Any = tensor if isinstance(tensor, TuckerTensorTrain) else validate.as_array("tensor", tensor)
+        if given.shape != frame.shape:
+            raise ValueError(f"tensor must have the shape of the frame, {frame.shape}; got {given.shape}")
+        is_t3 = isinstance(tensor, TuckerTensorTrain)
+        operand = jax.tree.map(lambda x: x.astype(frame.dtype), given.cores if is_t3 else given)
+        kernel, stack = (compiled.project_t3, given.stack_shape) if is_t3 else (compiled.project_dense, ())
         projected = over_broadcast_points(kernel, (frame.cores, frame.stack_shape), (operand, stack))
         return T3Tangent(frame, T3Variations(*projected))
 

@@ -1,6 +1,6 @@
 """The methods of a T3 that act on its modes: indexing, contraction, sums, permutation, and changes of the ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -33,6 +33,10 @@ class ModeOperations(Structure):
         """
         indices = as_indices(key, self.shape)
         return self._of_modes_left(self._each(lambda cores: compiled.select_modes(cores, indices)))
+
+    def __iter__(self) -> Iterator[Any]:
+        """The tensor at each index of its first mode, as the rows of an array."""
+        return (self[i] for i in range(self.shape[0]))
 
     def contract(self, operands: Any, modes: int | Sequence[int] | None = None) -> Any:
         """The tensor contracted with a vector, which removes a mode, or multiplied by a matrix, in some modes.

@@ -138,7 +138,7 @@ def _sweep(tensor: _Seen, suffixes: list[np.ndarray], cut: float) -> tuple[list[
         block = tensor.at(points).reshape(len(rows), len(suffix))
         if i < d - 1:
             Q, values, _ = np.linalg.svd(block, full_matrices=False)
-            rank = min(rank_within(values, cut * np.linalg.norm(values) / math.sqrt(d)), tensor.caps[i + 1])
+            rank = min(rank_within(values, cut * float(np.linalg.norm(values)) / math.sqrt(d)), tensor.caps[i + 1])
             chosen, block = maxvol(Q[:, :rank])
             prefixes.append(rows[chosen])
         cores.append(block.reshape(-1, N, block.shape[1]))

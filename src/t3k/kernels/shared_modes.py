@@ -97,10 +97,10 @@ def tie(frame: Frame, v: Variations, groups: Groups) -> Variations:
 
     Example:
       >>> from t3k.kernels.t3 import constant_cores
-      >>> frame, point = shared_frame(constant_cores((3, 3), 1.0, float), ((0, 1),))
+      >>> frame, point = shared_frame(constant_cores((3, 3), 1.0), ((0, 1),))
       >>> v = Variations((jnp.ones((1, 3)), -jnp.ones((1, 3))), frame.left)
-      >>> [V.tolist() for V in tie(frame, v, ((0, 1),)).tucker]
-      [[[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]]
+      >>> [bool(abs(V).max() < 1e-6) for V in tie(frame, v, ((0, 1),)).tucker]
+      [True, True]
     """
     start = jnp.ones((1, 1), frame.left[0].dtype)
     _, factors = sweep_cores(_factor_step, start, list(zip(frame.down, frame.left, frame.right, strict=True)))

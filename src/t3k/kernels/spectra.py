@@ -93,8 +93,8 @@ def numerical_rank(values: Array, rtol: float | None = None) -> int:
       An integer from 0 to p.
 
     Example:
-      >>> numerical_rank(jnp.array([3.0, 0.4, 1e-9]))
-      2
+      >>> numerical_rank(jnp.array([3.0, 0.4, 1e-20])), numerical_rank(jnp.array([3.0, 0.4]), 0.5)
+      (2, 1)
     """
     precision = float(jnp.finfo(values.dtype).eps) * values.shape[-1]
     wide = np.asarray(values, np.float64)
@@ -143,7 +143,7 @@ def split_tolerance(norm: Array, rtol: float, atol: float, d: int) -> float:
     return (rtol * float(norm) + atol) / math.sqrt(2 * d - 1)
 
 
-def rank_within(values: Array, allowed: float) -> int:
+def rank_within(values: Array | np.ndarray, allowed: float) -> int:
     """The least rank, at least 1, for which the norm of the discarded singular values is within `allowed`.
 
     Args:

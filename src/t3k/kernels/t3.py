@@ -68,7 +68,7 @@ def zeros_cores(
     return T3Cores(tucker, tuple(jnp.zeros(akb, dtype) for akb in bonds))
 
 
-def constant_cores(shape: Sequence[int], value: Array | float, dtype: DTypeLike = jnp.float32) -> T3Cores:
+def constant_cores(shape: Sequence[int], value: Array | float, dtype: DTypeLike = float) -> T3Cores:
     """The T3 of ranks 1 whose entries are all the same.
 
     Args:
