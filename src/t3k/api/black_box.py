@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t3k.api import validate
+from t3k.api import compiled, validate
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.cross import CrossStats, cross_train
-from t3k.kernels.formats import from_tt
 from t3k.kernels.truncation import truncate_tolerance
 from t3k.kernels.types import Array
 
@@ -75,7 +74,7 @@ def from_function(
     caps = r or (2**31,) * (d + 1)
     # Half of the tolerance for the train, and half for what its truncation loses.
     cores, stats = cross_train(black_box, sizes, caps, tolerance / 2, sweeps, generator)
-    train = from_tt([jnp.asarray(core, black_box.dtype) for core in cores])
+    train = compiled.from_tt(tuple(jnp.asarray(core, black_box.dtype) for core in cores))
     return TuckerTensorTrain(*truncate_tolerance(train, tolerance / 2, 0.0, n, r)), stats
 
 
