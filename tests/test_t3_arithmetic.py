@@ -79,11 +79,10 @@ def test_arithmetic_works_under_transformations():
     assert_trees_close(gradient, (x.to_dense() * y.to_dense()).sum() + 6 * y.to_dense().sum())
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_dtypes_are_kept(dtype):
-    x = tensor(dtype=dtype)
+def test_dtypes_are_kept():
+    x = tensor(dtype=jnp.bfloat16)
     outputs = [x + 1, 1 - x, x * x, x.distance(x), x.multiply(x, (2, 2, 2), (1, 2, 2, 1)), x / 3]
-    assert {leaf.dtype for leaf in jax.tree.leaves(outputs)} == {jnp.dtype(dtype)}
+    assert {leaf.dtype for leaf in jax.tree.leaves(outputs)} == {jnp.dtype(jnp.bfloat16)}
 
 
 BAD = [

@@ -86,28 +86,24 @@ def test_caps_may_be_numpy_integers_and_are_kept_edge_by_edge():
 
 
 def test_rounding_to_ranks_works_under_transformations():
+    @jax.jit
+    @jax.value_and_grad
     def loss(x):
         return jnp.sum(jnp.sin((x + x).round((2, 2, 2), TT_RANKS).to_dense()))
 
-    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(loss)))(stacked(2))
-    assert_trees_close(values[0], loss(tensor()), 1e-11)
-    assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(gradients))
-    direction = tensor(7)
-    slope = sum(jnp.vdot(a[0], b) for a, b in zip(*map(jax.tree.leaves, (gradients, direction)), strict=True))
+    direction, gradient = tensor(7), loss(tensor())[1]
+    slope = sum(jnp.vdot(a, b) for a, b in zip(*map(jax.tree.leaves, (gradient, direction)), strict=True))
     ahead, behind = (jax.tree.map(lambda a, b, s=s: a + s * b, tensor(), direction) for s in (1e-5, -1e-5))
-    np.testing.assert_allclose(float(slope), float(loss(ahead) - loss(behind)) / 2e-5, rtol=1e-6)
+    np.testing.assert_allclose(float(slope), float(loss(ahead)[0] - loss(behind)[0]) / 2e-5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("as_stack", [False, True])
-def test_a_sum_of_many_terms_is_rounded_in_one_pass(as_stack):
+def test_a_sum_of_many_terms_is_rounded_in_one_pass():
     terms = [tensor(i) for i in range(3)]
-    exact = sum(x.to_dense() for x in terms)
-    given = stacked(3) if as_stack else terms
-    enough = t3k.round_sum(given, SHAPE, (1, 6, 6, 1))
-    assert_trees_close(enough.to_dense(), exact, 1e-11)
-    few = t3k.round_sum(given, TUCKER_RANKS, TT_RANKS, jax.random.key(3), oversample=4)
-    best = sum(terms[1:], start=terms[0]).round(TUCKER_RANKS, TT_RANKS)
-    errors = [float(jnp.linalg.norm((z.to_dense() - exact).ravel())) for z in (few, best)]
+    exact = sum(terms[1:], start=terms[0])
+    assert_trees_close(t3k.round_sum(stacked(3), SHAPE, (1, 6, 6, 1)).to_dense(), exact.to_dense(), 1e-11)
+    few = t3k.round_sum(terms, TUCKER_RANKS, TT_RANKS, jax.random.key(3), oversample=4)
+    best = exact.round(TUCKER_RANKS, TT_RANKS)
+    errors = [float(jnp.linalg.norm((z.to_dense() - exact.to_dense()).ravel())) for z in (few, best)]
     assert errors[0] < 1.1 * errors[1]
 
 
@@ -117,11 +113,10 @@ def test_terms_of_different_ranks_and_dtypes_are_summed():
     assert_trees_close(t3k.round_sum(terms, SHAPE, (1, 5, 7, 1)).to_dense(), exact, 1e-6)  # one is of float32
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_dtypes_are_kept(dtype):
-    x = tensor(dtype=dtype)
+def test_dtypes_are_kept():
+    x = tensor(dtype=jnp.bfloat16)
     outputs = [x.orthogonalize(1), x.singular_values(), x.round(rtol=0.1), t3k.round_sum([x, x], (2, 2, 2), TT_RANKS)]
-    assert {leaf.dtype for leaf in jax.tree.leaves(outputs)} == {jnp.dtype(dtype)}
+    assert {leaf.dtype for leaf in jax.tree.leaves(outputs)} == {jnp.dtype(jnp.bfloat16)}
 
 
 BAD: list[Any] = [
