@@ -1,5 +1,8 @@
 """A linear map with a known transpose: each transformation of JAX gives what it gives for the plain definition."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +41,7 @@ def hessian_vector(fun):
     return lambda A, X: jax.jvp(jax.grad(fun, argnums=(0, 1)), (A, X), (2 * A, X))[1]
 
 
-TRANSFORMS = {
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "value": lambda f: f,
     "jit": jax.jit,
     "grad": lambda f: jax.grad(f, argnums=(0, 1)),

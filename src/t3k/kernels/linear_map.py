@@ -89,8 +89,8 @@ def _batch(args: Any, axes: Any, *, forward: _Flat, transpose: _Flat, n_kept: in
     # Inputs are spread over the batch where they are not mapped, so that the transpose has a gradient for each.
     x = [batching.bdim_at_front(x, axis, size) for x, axis in zip(args[n_kept:], axes[n_kept:], strict=True)]
     in_axes = [None if axis is None else 0 for axis in axes[:n_kept]]
-    mapped = (jax.vmap(fun, in_axes=(in_axes, 0), axis_size=size) for fun in (forward, transpose))
-    values = _bind(*mapped, kept[:n_kept], x)
+    forward, transpose = (jax.vmap(fun, in_axes=(in_axes, 0), axis_size=size) for fun in (forward, transpose))
+    values = _bind(forward, transpose, kept[:n_kept], x)
     return values, [0] * len(values)
 
 
