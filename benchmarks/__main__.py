@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-SUITES = ("benchmarks.transpose", "benchmarks.jacobians", "benchmarks.fits")
+SUITES = ("benchmarks.transpose", "benchmarks.algebra", "benchmarks.fits", "benchmarks.jacobians")
 
 if __name__ == "__main__":
     for suite in SUITES:

@@ -1,3 +1,6 @@
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -75,3 +78,27 @@ def test_pickles_and_torn_files_are_refused(tmp_path):
             t3k.TuckerTensorTrain.load(path)
     with pytest.raises(FileNotFoundError):
         t3k.TuckerTensorTrain.load(tmp_path / "nothing.npz")
+
+
+def test_a_file_of_each_earlier_version_loads():
+    x = t3k.TuckerTensorTrain.load(Path(__file__).parent / "fixtures" / "t3_version_1.npz")
+    assert (x.dtype, x.tucker_ranks, x.tt_ranks) == (np.float32, (2, 2), (1, 2, 1))
+    assert x.to_dense().tolist() == [[-38.0, -22.0], [-19.0, -11.0], [9.0, 9.0]]
+
+
+def test_others_may_read_what_is_saved(tmp_path):
+    tensor().save(tmp_path / "x.npz")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "x.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_shape_that_no_memory_holds_is_refused(tmp_path):
+    tensor().save(tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as archive:
+        names = archive.files
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        for name in names:
+            header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(ValueError, match="damaged or no npz"):
+        t3k.TuckerTensorTrain.load(tmp_path / "y.npz")

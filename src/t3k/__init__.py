@@ -1,11 +1,13 @@
 """Tucker tensor trains and memory-bounded derivatives in JAX."""
 
 from t3k.api.adam import adam
+from t3k.api.black_box import from_function
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.error_table import relative_errors
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
 from t3k.api.gradient_descent import gradient_descent
+from t3k.api.joining import concatenate, round_sum
 from t3k.api.kind import Kind
 from t3k.api.many_fits import fit_many
 from t3k.api.mc_sgd import mc_sgd
@@ -26,6 +28,7 @@ from t3k.api.sampling import (
     tv_entries_derivatives_transpose,
 )
 from t3k.api.sharding import shard_probes
+from t3k.api.shared_geometry import SharedManifold
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels.auto_chunk import auto_chunk_size
@@ -47,6 +50,7 @@ __all__ = [
     "Kind",
     "MANIFOLD",
     "Regularizer",
+    "SharedManifold",
     "T3Frame",
     "T3Tangent",
     "T3Variations",
@@ -73,6 +77,9 @@ __all__ = [
     "fit",
     "fit_many",
     "gradient_descent",
+    "concatenate",
+    "estimate_chunk_size",
+    "from_function",
     "max_chunk_size_within",
     "mc_sgd",
     "memory_report",
@@ -85,6 +92,7 @@ __all__ = [
     "tv_apply_derivatives_transpose",
     "tv_entries_derivatives",
     "tv_entries_derivatives_transpose",
+    "round_sum",
     "tv_probe_derivatives",
     "tv_probe_derivatives_transpose",
 ]

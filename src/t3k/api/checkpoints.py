@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t3k.api.fit_stats import FitStats
+from t3k.kernels.stored_arrays import flatten_stored
 
 __all__ = ["FORMAT", "VERSION", "fingerprint", "load_fit", "save_fit"]
 
@@ -32,12 +33,14 @@ _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFi
 def fingerprint(*parts: Any) -> str:
     """A digest of values by their `repr`, and of arrays by their bytes: it tells one fit from another.
 
+    Arrays in files count by shape and dtype alone.
+
     Example:
       >>> fingerprint("a", np.ones(2)) == fingerprint("a", np.ones(2)) != fingerprint("a", np.zeros(2))
       True
     """
     digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(parts):
+    for leaf in flatten_stored(parts)[0]:
         if isinstance(leaf, jax.Array | np.ndarray):
             array = np.asarray(leaf)
             digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())

@@ -13,12 +13,19 @@ import jax.numpy as jnp
 from t3k.kernels import (
     adam,
     continuation,
+    formats,
     frames,
     gauge,
+    modes,
+    orthogonalize,
+    permutation,
     probe_maps,
     products,
+    random_points,
     rounds,
     sample_maps,
+    shared_modes,
+    sketched_rounding,
     spectra,
     t3,
     tangents,
@@ -29,9 +36,20 @@ from t3k.kernels.objective import Objective
 __all__ = [
     "adam_init",
     "add",
+    "add_scalar",
+    "centre_at",
+    "concatenate",
+    "contract_modes",
+    "discarded_norm",
+    "distance",
+    "from_cp",
+    "from_tt",
+    "from_tucker",
     "geometry_frame",
     "geometry_project",
     "geometry_retract",
+    "hadamard",
+    "hadamard_rounded",
     "inner",
     "minimal_cores",
     "norm",
@@ -43,6 +61,8 @@ __all__ = [
     "optimizer_round",
     "optimizer_step",
     "orthogonal_frame",
+    "pad_ranks",
+    "permute",
     "point_probes",
     "point_samples",
     "probe_jacobian",
@@ -50,9 +70,20 @@ __all__ = [
     "sample_jacobian",
     "sample_transpose",
     "scale",
+    "project_dense",
+    "project_t3",
+    "random_point",
+    "reverse",
+    "round_products",
+    "round_shared",
+    "scale",
+    "scale_edges",
+    "select_modes",
     "singular_values",
     "tangent_to_t3",
     "to_dense",
+    "to_tt",
+    "to_tucker",
     "transport",
     "truncate",
     "with_room",
@@ -61,15 +92,38 @@ __all__ = [
 _SAMPLING = ("order", "chunk_size")
 
 add = jax.jit(t3.add)
+add_scalar = jax.jit(t3.add_scalar)
+centre_at = jax.jit(orthogonalize.centre_at, static_argnames=("mode", "tucker"))
+concatenate = jax.jit(modes.concatenate, static_argnums=1)
+contract_modes = jax.jit(modes.contract_modes)
+discarded_norm = jax.jit(spectra.discarded_norm, static_argnums=(1, 2))
+distance = jax.jit(products.distance)
+from_cp = jax.jit(formats.from_cp)
+from_tt = jax.jit(formats.from_tt)
+from_tucker = jax.jit(formats.from_tucker)
+hadamard = jax.jit(products.hadamard)
+hadamard_rounded = jax.jit(sketched_rounding.hadamard_rounded, static_argnums=(2, 3))
 inner = jax.jit(products.inner)
 minimal_cores = jax.jit(frames.minimal_cores)
 norm = jax.jit(products.norm)
 oblique_gauge = jax.jit(gauge.oblique_gauge)
 orthogonal_frame = jax.jit(frames.orthogonal_frame)
+pad_ranks = jax.jit(modes.pad_ranks, static_argnums=(1, 2, 3))
+permute = jax.jit(permutation.permute, static_argnums=(1, 2))
+project_dense = jax.jit(tangents.project_dense)
+project_t3 = jax.jit(tangents.project_t3)
+random_point = jax.jit(random_points.random_point, static_argnums=(1, 2, 3, 4))
+reverse = jax.jit(modes.reverse)
+round_products = jax.jit(sketched_rounding.round_products, static_argnums=(1, 2), static_argnames="oversample")
+round_shared = jax.jit(shared_modes.round_shared, static_argnums=(1, 2, 3))
 scale = jax.jit(t3.scale)
+scale_edges = jax.jit(modes.scale_edges)
+select_modes = jax.jit(modes.select_modes)
 singular_values = jax.jit(spectra.singular_values)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
 to_dense = jax.jit(t3.to_dense)
+to_tt = jax.jit(formats.to_tt)
+to_tucker = jax.jit(formats.to_tucker)
 transport = jax.jit(tangents.transport)
 truncate = jax.jit(truncation.truncate, static_argnums=(1, 2))
 with_room = jax.jit(continuation.with_room, static_argnums=(2, 3))

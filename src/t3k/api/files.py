@@ -1,9 +1,7 @@
 """Files: the cores of a T3 as an npz archive, versioned, without pickle, written atomically."""
 
 import os
-import tempfile
-import zipfile
-import zlib
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +31,16 @@ def save(path: Any, cores: T3Cores) -> None:
     if dtype == jnp.bfloat16:
         arrays = {name: array.view(np.uint16) for name, array in arrays.items()}
     header = {"format": FORMAT, "version": VERSION, "d": len(cores.tucker), "dtype": dtype.name}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    # Not made by tempfile, whose files nobody else may read.
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             np.savez(file, allow_pickle=False, **{**{k: np.asarray(v) for k, v in header.items()}, **arrays})
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -50,25 +49,15 @@ def load(path: Any) -> T3Cores:
 
     Raises:
       ValueError: if the file is damaged, of another kind or of a newer version.
-      FileNotFoundError: if there is none.
+      OSError: if it cannot be opened.
     """
-    try:
-        # Opened here, because numpy leaves the file open where it finds that it is no archive.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            stored = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        AttributeError,
-    ) as error:
-        raise ValueError(f"{path} is damaged or no npz archive without pickle: {error}") from error
+    # Opened here, because numpy leaves the file open where it finds that it is no archive.
+    with open(path, "rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                stored = {name: archive[name] for name in archive.files}
+        except Exception as error:  # of zipfile, its decompressors and numpy: damaged bytes raise almost anything
+            raise ValueError(f"{path} is damaged or no npz archive without pickle: {error}") from error
     try:
         return _cores(stored)
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -54,8 +54,8 @@ class FitLoop:
         started = time.perf_counter()
         self._resume()
         started -= self.stats.seconds
-        progress = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
-        with progress as self.progress, reading(*self.problem.arrays):
+        showing = progress_for(self.settings.verbose, self.settings.max_iterations, self.name)
+        with showing as self.progress, reading(*self.problem.arrays):
             while self.ended is None and self.stats.iterations < self.settings.max_iterations:
                 self._advance()
                 self.stats.seconds = time.perf_counter() - started

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 from t3k.kernels.types import Array
 
-__all__ = ["merge_axes", "over_points", "probe_axes", "split_axis"]
+__all__ = ["merge_axes", "over_broadcast_points", "over_points", "probe_axes", "split_axis"]
 
 
 def merge_axes(tree: Any, start: int, count: int) -> Any:
@@ -47,3 +48,23 @@ def over_points(fun: Callable[..., Any], stack_shape: Sequence[int], *trees: Any
         return fun(*trees)
     merged = merge_axes(trees, 0, len(stack_shape))
     return split_axis(jax.vmap(fun, out_axes=out_axis)(*merged), out_axis, stack_shape)
+
+
+def over_broadcast_points(fun: Callable[..., Any], *points: tuple[Any, tuple[int, ...]]) -> Any:
+    """Maps `fun` over several trees, each given with its stack axes, which are broadcast against each other.
+
+    A tree without stack axes is shared, and not copied.
+    """
+    common = jnp.broadcast_shapes(*(stack for _, stack in points))
+    if not common:
+        return fun(*(tree for tree, _ in points))
+
+    def spread(tree: Any, stack: tuple[int, ...]) -> Any:
+        new = range(len(common) - len(stack))
+        return jax.tree.map(
+            lambda x: jnp.broadcast_to(jnp.expand_dims(x, new), (*common, *x.shape[len(stack) :])), tree
+        )
+
+    trees = [merge_axes(spread(tree, stack), 0, len(common)) if stack else tree for tree, stack in points]
+    mapped = jax.vmap(fun, in_axes=tuple(0 if stack else None for _, stack in points))
+    return split_axis(mapped(*trees), 0, common)

@@ -31,6 +31,7 @@ __all__ = [
     "require_frame",
     "require_probes",
     "require_residuals",
+    "require_single",
     "require_structure",
     "require_variations",
 ]
@@ -225,6 +226,16 @@ def as_tolerance(name: str, value: Any) -> float:
     if not 0 <= tolerance < float("inf"):
         raise ValueError(f"{name} must be a finite number >= 0; got {value!r}")
     return tolerance
+
+
+def require_single(name: str, stack_shape: tuple[int, ...], instead: str = "") -> None:
+    """Refuses a stack, where the result would not have one shape; `instead` says what to do.
+
+    Raises:
+      ValueError: if there are stack axes.
+    """
+    if stack_shape:
+        raise ValueError(f"{name} needs a single tensor; got a stack of shape {stack_shape}. {instead}".strip())
 
 
 def require_structure(

@@ -28,7 +28,9 @@ from t3k.kernels.edge_jets import (
 from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
 from t3k.kernels.jets import binomial_combine_tensor
+from t3k.kernels.modes import contract_modes, select_modes
 from t3k.kernels.objective import Objective
+from t3k.kernels.permutation import permute
 from t3k.kernels.probe_maps import (
     Probes,
     gauss_newton_product,
@@ -37,6 +39,8 @@ from t3k.kernels.probe_maps import (
     probe_jacobian,
     probe_transpose,
 )
+from t3k.kernels.products import distance, hadamard, inner, norm
+from t3k.kernels.random_points import random_point
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.retraction import retract, retract_corewise
 from t3k.kernels.sample_maps import (
@@ -48,7 +52,11 @@ from t3k.kernels.sample_maps import (
     sample_transpose,
 )
 from t3k.kernels.sharded import over_shards
+from t3k.kernels.shared_modes import round_shared, shared_frame
+from t3k.kernels.sketched_rounding import hadamard_rounded, round_products
+from t3k.kernels.spectra import singular_values
 from t3k.kernels.stored_arrays import StoredArray, reading
+from t3k.kernels.tangents import project_dense, project_t3, transport
 from t3k.kernels.truncation import truncate
 from t3k.kernels.types import Frame, T3Cores, Variations
 
@@ -82,6 +90,7 @@ __all__ = [
     "compute_tau_jets",
     "compute_tau_tilde_jets",
     "concat",
+    "contract_modes",
     "corewise_frame",
     "gauss_newton_product",
     "gradient_descent",
@@ -92,6 +101,18 @@ __all__ = [
     "orthogonal_frame",
     "orthogonal_gauge",
     "over_shards",
+    "distance",
+    "entries_derivatives",
+    "gauss_newton_product",
+    "hadamard",
+    "hadamard_rounded",
+    "inner",
+    "misfit",
+    "norm",
+    "oblique_gauge",
+    "orthogonal_frame",
+    "orthogonal_gauge",
+    "permute",
     "point_probes",
     "point_samples",
     "probe_jacobian",
@@ -103,5 +124,16 @@ __all__ = [
     "sample_jacobian",
     "sample_misfit",
     "sample_transpose",
+    "project_dense",
+    "project_t3",
+    "random_point",
+    "retract",
+    "retract_corewise",
+    "round_products",
+    "round_shared",
+    "select_modes",
+    "shared_frame",
+    "singular_values",
+    "transport",
     "truncate",
 ]

@@ -16,13 +16,13 @@ first, which is exact (`minimal_cores`); so left and right bonds agree, m_i = n_
 
 from t3k.kernels.checks import check_t3
 from t3k.kernels.linalg import contract, in_working_precision, qr
-from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows, right_orthogonalize
+from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows, right_orthogonalize, split_tucker
 from t3k.kernels.ranks import has_minimal_ranks
 from t3k.kernels.sweeps import sweep_cores
 from t3k.kernels.t3 import ranks_of, sum_end_bonds
 from t3k.kernels.types import Array, Cores, Frame, T3Cores
 
-__all__ = ["corewise_frame", "minimal_cores", "orthogonal_frame"]
+__all__ = ["corewise_frame", "frame_from_left", "minimal_cores", "orthogonal_frame"]
 
 
 def minimal_cores(x: T3Cores) -> T3Cores:
@@ -79,18 +79,34 @@ def orthogonal_frame(x: T3Cores) -> tuple[Frame, tuple[Array, ...]]:
       ([(1, 2, 2), (2, 2, 1)], [(2, 4), (2, 5)])
     """
     up, tt = orthonormalize_rows(*minimal_cores(x))
-    left = left_orthogonalize(tt).cores
-    right = right_orthogonalize(left)
-    _, outputs = sweep_cores(_down_step, (), list(zip(up, right.centres, strict=True)))
+    return frame_from_left(T3Cores(up, left_orthogonalize(tt).cores))
+
+
+def frame_from_left(x: T3Cores) -> tuple[Frame, tuple[Array, ...]]:
+    """The orthogonal frame at a T3 whose cores are orthogonal already, the TT cores from the left.
+
+    Args:
+      x: U (k, o) with orthonormal rows, G (a, k, b) left orthogonal but for the last one, with minimal bonds.
+
+    Returns:
+      As from `orthogonal_frame`, with U and L the cores of x; where n_i is above r_i r_{i+1}, m_i is less than n_i.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> frame, point = frame_from_left(T3Cores((jnp.eye(2),), (jnp.ones((1, 2, 1)),)))
+      >>> frame.down[0].shape
+      (1, 1, 1)
+    """
+    right = right_orthogonalize(x.tt)
+    _, outputs = sweep_cores(_down_step, (), list(zip(x.tucker, right.centres, strict=True)))
     down, point = tuple(O for O, _ in outputs), tuple(V for _, V in outputs)
-    return Frame(up, down, left, right.cores), point
+    return Frame(x.tucker, down, x.tt, right.cores), point
 
 
 def _down_step(carry: tuple[()], item: tuple[Array, Array]) -> tuple[tuple[()], tuple[Array, Array]]:
     U, centre = item
-    a, k, b = centre.shape
-    O, S = qr(centre.swapaxes(1, 2).reshape(a * b, k))
-    return carry, (O.reshape(a, b, -1).swapaxes(1, 2), contract("mk,ko->mo", S, U))
+    O, S = split_tucker(centre)
+    return carry, (O, contract("mk,ko->mo", S, U))
 
 
 def corewise_frame(x: T3Cores) -> tuple[Frame, Cores]:

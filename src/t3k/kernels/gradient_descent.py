@@ -80,7 +80,8 @@ def update(
     x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
     new_loss = jnp.where(accepted, search.value, model.loss)
     found = Progress(model.loss, norm, new_loss, cauchy * square / 2, accepted)
-    judged = judge(found, reference, state.iteration, options.tolerances, objective.rounding(data))
+    floor = objective.rounding(state.x, sample, data, running & ~accepted)
+    judged = judge(found, reference, state.iteration, options.tolerances, floor)
     status = jnp.where(running, judged, state.status)
     info = GradientDescentInfo(*found[:4], search.step_size * cauchy, accepted)
     return GradientDescentState(x, reference, state.iteration + 1, status), info

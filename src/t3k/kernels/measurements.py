@@ -12,15 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from t3k.kernels import probe_maps, sample_maps
-from t3k.kernels.chunking import chunk_reduce
-from t3k.kernels.jets import total
-from t3k.kernels.reducers import add
-from t3k.kernels.row_axes import leaf_axes
-from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 from t3k.kernels.types import Array, Cores, Frame, Variations
 from t3k.kernels.varying import vary_like
 
-__all__ = ["MeasurementKind", "ProbeKind", "SampleKind", "data_square", "take_rows"]
+__all__ = ["MeasurementKind", "ProbeKind", "SampleKind", "take_rows"]
 
 
 class MeasurementKind(Protocol):
@@ -55,24 +50,6 @@ def take_rows(kind: MeasurementKind, sample: Any, data: Any, rows: Array) -> tup
     axes = kind.sample_axes, kind.data_axes
     sample, data = jax.tree.map(take, axes, (sample, data), is_leaf=lambda axis: axis is None)
     return sample, data
-
-
-def data_square(kind: Any, data: Any) -> Array:
-    """The sum of the squares of all data, wherever their rows are."""
-    leaves, _ = flatten_stored(data)
-    axes = leaf_axes(kind.data_axes, data)
-
-    def block(rows: list[Array], valid: Array | None) -> Array:
-        squares = (
-            jnp.sum(z * z, axis=tuple(i for i in range(z.ndim) if i != axis))
-            for z, axis in zip(rows, axes, strict=True)
-        )
-        return total(add.of_rows(square, valid) for square in squares)
-
-    stored = any(isinstance(z, StoredArray) for z in leaves)
-    chunk_size, n_rows = kind.chunk_size if stored else None, leaves[0].shape[axes[0]]
-    sharding = getattr(kind, "sharding", None)
-    return chunk_reduce(block, leaves, add, chunk_size=chunk_size, n_rows=n_rows, axes=axes, sharding=sharding)
 
 
 def _unit_squares(kind: Any, weights: Array, sample: Any, data: Any, point: Cores, frame: Frame) -> Array:

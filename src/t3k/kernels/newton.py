@@ -106,7 +106,8 @@ def update(
     x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
     new_loss = jnp.where(accepted, search.value, loss)
     found = Progress(loss, norm, new_loss, -slope / 2, accepted)
-    judged = judge(found, reference, state.iteration, options.tolerances, objective.rounding(data))
+    floor = objective.rounding(state.x, sample, data, running & ~accepted)
+    judged = judge(found, reference, state.iteration, options.tolerances, floor)
     status = jnp.where(running, judged, state.status)
     info = NewtonInfo(loss, norm, new_loss, -slope / 2, search.step_size, accepted, solution.iterations)
     return NewtonState(x, reference, state.iteration + 1, status), info

@@ -6,14 +6,14 @@ All four optimizers are functions of an `Objective`, a static value, and of a sa
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from t3k.kernels.frames import corewise_frame
 from t3k.kernels.krylov import tree_axpy, tree_dot
-from t3k.kernels.measurements import MeasurementKind, data_square
+from t3k.kernels.measurements import MeasurementKind
 from t3k.kernels.ranks import has_minimal_ranks
 from t3k.kernels.regularizers import Regularizer
-from t3k.kernels.stored_arrays import flatten_stored
 from t3k.kernels.t3 import ranks_of
 from t3k.kernels.types import Array, Frame, T3Cores, Variations
 
@@ -65,10 +65,18 @@ class Objective:
             product = tree_axpy(self.share, self.regularizer.hessian_product(frame, v), product)
         return self.geometry.project(frame, product)
 
-    def rounding(self, data: Any) -> Array:
-        """A loss that rounding may leave of these data: a hundred units in the last place of each number."""
-        eps = float(jnp.finfo(flatten_stored(data)[0][0].dtype).eps)
-        return 0.5 * (100 * eps) ** 2 * data_square(self.kind, data)
+    def rounding(self, x: T3Cores, sample: Any, data: Any, needed: Array) -> Array:
+        """A loss that rounding may leave of these data: a hundred units in the last place of each number.
+
+        The data are measured by the misfit of the zero tensor, streamed as every misfit; 0 where it is not `needed`.
+        """
+
+        def misfit_of_zero() -> Array:
+            frame, point = corewise_frame(jax.tree.map(jnp.zeros_like, x))
+            return self.kind.misfit(sample, data, point, frame, gradient=False)[0]
+
+        unit = 100 * float(jnp.finfo(x.tt[0].dtype).eps)
+        return unit**2 * jax.lax.cond(needed, misfit_of_zero, lambda: jnp.zeros((), x.tt[0].dtype))
 
     def cauchy_step(self, model: LocalModel, sample: Any) -> Array:
         """The step along the negative gradient that minimizes the Gauss-Newton model; 0 where that has no minimum."""

@@ -17,11 +17,20 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from t3k.kernels.linalg import contract, qr
+from t3k.kernels.linalg import contract, in_working_precision, qr
 from t3k.kernels.sweeps import sweep_cores
-from t3k.kernels.types import Array, Cores, as_tuple
+from t3k.kernels.t3 import sum_end_bonds
+from t3k.kernels.types import Array, Cores, T3Cores, as_tuple
 
-__all__ = ["OrthogonalTrain", "flip", "left_orthogonalize", "orthonormalize_rows", "right_orthogonalize"]
+__all__ = [
+    "OrthogonalTrain",
+    "centre_at",
+    "flip",
+    "left_orthogonalize",
+    "orthonormalize_rows",
+    "right_orthogonalize",
+    "split_tucker",
+]
 
 
 class OrthogonalTrain(NamedTuple):
@@ -139,3 +148,48 @@ def right_orthogonalize(tt_cores: Cores) -> OrthogonalTrain:
     """
     cores, centres, factors = left_orthogonalize(flip(tt_cores))
     return OrthogonalTrain(flip(cores), flip(centres), tuple(factor.T for factor in reversed(factors)))
+
+
+@in_working_precision
+def centre_at(x: T3Cores, mode: int, *, tucker: bool = False) -> T3Cores:
+    """The same tensor with all cores orthogonal towards one of them, which then has the norm of the tensor.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      mode: of the core that the others are orthogonal towards; static.
+      tucker: whether that is the Tucker core of the mode, or its TT core; static.
+
+    Returns:
+      U with orthonormal rows, G left orthogonal before `mode` and right orthogonal after it; with `tucker`, G of the
+      mode is orthonormal on its Tucker index and U of the mode is what is left. End bonds are 1.
+
+    Example:
+      >>> from t3k.kernels.t3 import constant_cores
+      >>> float(abs(centre_at(constant_cores((4, 9), 1.0), 1).tt[1]).round(4).item())
+      6.0
+    """
+    U, tt = orthonormalize_rows(*sum_end_bonds(x))
+    *left, centre = left_orthogonalize(tt[: mode + 1]).cores
+    centre, *right = right_orthogonalize((centre, *tt[mode + 1 :])).cores
+    if tucker:
+        O, S = split_tucker(centre)
+        U, centre = (*U[:mode], contract("mk,ko->mo", S, U[mode]), *U[mode + 1 :]), O
+    return T3Cores(U, (*left, centre, *right))
+
+
+def split_tucker(centre: Array) -> tuple[Array, Array]:
+    """``C[a,k,b] = sum_m S[m,k] O[a,m,b]`` by QR, with O orthonormal on its Tucker index.
+
+    Args:
+      centre: (a, k, b).
+
+    Returns:
+      O (a, m, b) and S (m, k).
+
+    Example:
+      >>> [x.shape for x in split_tucker(jnp.ones((1, 3, 2)))]
+      [(1, 2, 2), (2, 3)]
+    """
+    a, k, b = centre.shape
+    O, S = qr(centre.swapaxes(1, 2).reshape(a * b, k))
+    return O.reshape(a, b, -1).swapaxes(1, 2), S

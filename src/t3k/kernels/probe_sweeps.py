@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
 from t3k.kernels.constants import filled_like
 from t3k.kernels.edge_steps import (
     core_gradient,
@@ -26,6 +29,10 @@ from t3k.kernels.sweeps import Runs, sweep
 from t3k.kernels.types import Array, Jet
 
 __all__ = ["EdgeJets", "GradientParts", "adjoint_sweeps", "forward_sweeps"]
+
+
+#: Lifted jets of a core up to this size may wait, and those of the next core be computed at the same time.
+CONCURRENT_BYTES = 8 * 2**20
 
 
 class EdgeJets(NamedTuple):
@@ -150,7 +157,20 @@ def _adjoint_from_left(order: int, kept: bool, carry: tuple[Any, Jet], item: _It
     dxi_tilde = transform(item.core.down, lifted_dxi_tilde(tau_tilde, sigma_tilde, mu, nu, len(item.xi)))
     eta = () if item.mu else transform(item.core.down, multiply(mu, nu, order + 1))
     following = None if item.mu else transform(item.core.left, lifted_mu)
-    return (following, transform(item.core.left, lifted_tau)), GradientParts(core, dxi_tilde, eta)
+    carry = following, transform(item.core.left, lifted_tau)
+    if sum(x.nbytes for x in (*lifted_mu, *lifted_tau)) > CONCURRENT_BYTES:
+        carry = _only_after(core, carry)
+    return carry, GradientParts(core, dxi_tilde, eta)
+
+
+def _only_after(done: Array, jets: Any) -> Any:
+    """The jets, which nothing can use before `done` is there: lifted jets that wait to be used are freed by then.
+
+    A scheduler is free to put off the products for dG, for the sake of concurrency, and keeps the lifted jets of every
+    core meanwhile. Barriers are dropped before it comes to that; a zero that depends on data is not.
+    """
+    zero = jnp.minimum(jnp.abs(done.ravel()[0]), 0)
+    return jax.tree.map(lambda x: x + zero, jets)
 
 
 def adjoint_sweeps(

@@ -2,7 +2,13 @@
 
 On the manifold the retraction truncates X + v, a T3 of doubled ranks, to the ranks of X (`t3k.kernels.truncation`). A
 truncation within a constant of the best one is a retraction: it agrees with X + t v to O(t^2) (Steinlechner 2016,
-"Riemannian optimization for high-dimensional tensor completion"). Corewise, cores live in a vector space.
+"Riemannian optimization for high-dimensional tensor completion"). It is of second order: what a step of the truncation
+discards is ``sum_j s_j u_j w_j^T`` of one unfolding, with s_j = O(t^2) and u_j, w_j orthogonal to the dominant
+subspaces of X + t v, which are those of X up to O(t). So its projection on the tangent space at X, which is within that
+of the matrices of the rank of this unfolding, is O(t^3), and the curve ``t -> retract(t v)`` has no acceleration along
+the manifold (Absil, Malick, "Projection-like retractions on matrix manifolds", SIAM J. Optim. 22, 2012).
+
+Corewise, cores live in a vector space.
 """
 
 import jax

@@ -7,9 +7,11 @@ bond i.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from t3k.kernels.frames import minimal_cores
@@ -18,7 +20,14 @@ from t3k.kernels.orthogonalize import left_orthogonalize, orthonormalize_rows, r
 from t3k.kernels.sweeps import sweep_cores
 from t3k.kernels.types import Array, T3Cores
 
-__all__ = ["rank_within", "require_concrete", "singular_values", "split_tolerance"]
+__all__ = [
+    "discarded_norm",
+    "numerical_rank",
+    "rank_within",
+    "require_concrete",
+    "singular_values",
+    "split_tolerance",
+]
 
 
 @in_working_precision
@@ -49,6 +58,48 @@ def _values_step(carry: tuple[()], centre: Array) -> tuple[tuple[()], tuple[Arra
     a, k, b = centre.shape
     modes = svd(centre.swapaxes(0, 1).reshape(k, a * b))[1]
     return carry, (modes, svd(centre.reshape(a, k * b))[1])
+
+
+def discarded_norm(x: T3Cores, tucker_ranks: Sequence[int], tt_ranks: Sequence[int]) -> Array:
+    """The norm of all singular values beyond given ranks: a bound of the error of the truncation to them.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      tucker_ranks: one per mode; static.
+      tt_ranks: r_0 .. r_d; static, the ends are taken as 1.
+
+    Returns:
+      A scalar, at most sqrt(2d - 1) times the error of the best tensor of these ranks.
+
+    Example:
+      >>> from t3k.kernels.t3 import constant_cores
+      >>> discarded_norm(constant_cores((4, 9), 1.0), (1, 1), (1, 1, 1)).item()
+      0.0
+    """
+    tucker, tt = singular_values(x)
+    beyond = [values[int(n) :] for values, n in zip(tucker, tucker_ranks, strict=True)]
+    beyond += [values[int(r) :] for values, r in zip(tt[1:-1], tt_ranks[1:-1], strict=True)]
+    return jnp.linalg.norm(jnp.concatenate(beyond))
+
+
+def numerical_rank(values: Array, rtol: float | None = None) -> int:
+    """How many singular values are above `rtol` times the largest; of several sets, the largest number.
+
+    Args:
+      values: (p,) or stacks of them, concrete.
+      rtol: p times the machine precision if None.
+
+    Returns:
+      An integer from 0 to p.
+
+    Example:
+      >>> numerical_rank(jnp.array([3.0, 0.4, 1e-20])), numerical_rank(jnp.array([3.0, 0.4]), 0.5)
+      (2, 1)
+    """
+    precision = float(jnp.finfo(values.dtype).eps) * values.shape[-1]
+    wide = np.asarray(values, np.float64)
+    largest = wide.max(axis=-1, keepdims=True)
+    return int((wide > (precision if rtol is None else rtol) * largest).sum(axis=-1).max())
 
 
 def require_concrete(function: str, arrays: Any) -> None:
@@ -92,7 +143,7 @@ def split_tolerance(norm: Array, rtol: float, atol: float, d: int) -> float:
     return (rtol * float(norm) + atol) / math.sqrt(2 * d - 1)
 
 
-def rank_within(values: Array, allowed: float) -> int:
+def rank_within(values: Array | np.ndarray, allowed: float) -> int:
     """The least rank, at least 1, for which the norm of the discarded singular values is within `allowed`.
 
     Args:

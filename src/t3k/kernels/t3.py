@@ -16,6 +16,8 @@ from t3k.kernels.types import Array, T3Cores, as_tuple, like_train
 
 __all__ = [
     "add",
+    "add_scalar",
+    "constant_cores",
     "random_cores",
     "ranks_of",
     "scale",
@@ -64,6 +66,25 @@ def zeros_cores(
     tucker = tuple(jnp.zeros((n, N), dtype) for n, N in zip(tucker_ranks, shape, strict=True))
     bonds = zip(tt_ranks[:-1], tucker_ranks, tt_ranks[1:], strict=True)
     return T3Cores(tucker, tuple(jnp.zeros(akb, dtype) for akb in bonds))
+
+
+def constant_cores(shape: Sequence[int], value: Array | float, dtype: DTypeLike = float) -> T3Cores:
+    """The T3 of ranks 1 whose entries are all the same.
+
+    Args:
+      shape: mode sizes N_i.
+      value: a scalar.
+      dtype: of the cores.
+
+    Returns:
+      U (1, o) and G (1, 1, 1) each.
+
+    Example:
+      >>> to_dense(constant_cores((1, 2), 3.0)).tolist()
+      [[3.0, 3.0]]
+    """
+    ones = T3Cores(tuple(jnp.ones((1, N), dtype) for N in shape), tuple(jnp.ones((1, 1, 1), dtype) for _ in shape))
+    return scale(ones, value)
 
 
 def random_cores(
@@ -158,6 +179,23 @@ def add(x: T3Cores, y: T3Cores) -> T3Cores:
         for G, H in zip(x.tt, y.tt, strict=True)
     )
     return sum_end_bonds(T3Cores(tucker, tt))
+
+
+def add_scalar(x: T3Cores, value: Array | float) -> T3Cores:
+    """The T3 plus a number in every entry; all ranks grow by 1, end bonds are 1.
+
+    Args:
+      x: U (k, o) and G (a, k, b) each.
+      value: a scalar.
+
+    Returns:
+      Cores in two diagonal blocks.
+
+    Example:
+      >>> to_dense(add_scalar(constant_cores((1, 2), 3.0), 1.0)).tolist()
+      [[4.0, 4.0]]
+    """
+    return add(x, constant_cores([U.shape[1] for U in x.tucker], value, x.tucker[0].dtype))
 
 
 def scale(x: T3Cores, factor: Array | float) -> T3Cores:

@@ -98,13 +98,17 @@ def truncate_tolerance(
 
 
 @in_working_precision
-def project_to_ranks(x: T3Cores, tucker_ranks: Sequence[int], tt_ranks: Sequence[int]) -> T3Cores:
+def project_to_ranks(
+    x: T3Cores, tucker_ranks: Sequence[int], tt_ranks: Sequence[int], groups: Sequence[Sequence[int]] = ()
+) -> T3Cores:
     """`truncate` to ranks that need not be minimal: each is only cut to what there is when its turn comes.
 
     Args:
       x: U (k, o) and G (a, k, b) each.
-      tucker_ranks: one per mode; static.
+      tucker_ranks: one per mode, the same in all modes of a group; static.
       tt_ranks: r_0 .. r_d; static, the ends are taken as 1.
+      groups: sets of modes of equal size that get one Tucker core in common: the dominant left singular vectors of
+        their unfoldings side by side; static.
 
     Returns:
       U with orthonormal rows, G left orthogonal but for the last one.
@@ -115,7 +119,7 @@ def project_to_ranks(x: T3Cores, tucker_ranks: Sequence[int], tt_ranks: Sequence
       ((4, 5), (2, 3), (1, 2, 1))
     """
     x = sum_end_bonds(x)
-    bases = _tucker_bases(x, tucker_ranks)
+    bases = _tucker_bases(x, tucker_ranks, groups)
     _, tt = sweep_cores(_change_basis, (), list(zip(x.tucker, x.tt, bases, strict=True)))
     return T3Cores(bases, _round_train(tt, tt_ranks))
 
@@ -131,15 +135,19 @@ def _change_basis(carry: tuple[()], item: tuple[Array, Array, Array]) -> tuple[t
     return carry, contract("akb,km->amb", G, contract("ko,mo->km", U, B))
 
 
-def _tucker_bases(x: T3Cores, tucker_ranks: Sequence[int]) -> tuple[Array, ...]:
-    """B_i (m, o): orthonormal rows that span the dominant subspace of every mode."""
+def _tucker_bases(x: T3Cores, tucker_ranks: Sequence[int], groups: Sequence[Sequence[int]]) -> tuple[Array, ...]:
+    """B_i (m, o): orthonormal rows that span the dominant subspace of every mode, or of every group of modes."""
     rows, tt = orthonormalize_rows(*jax.lax.stop_gradient(x))
     centres = right_orthogonalize(left_orthogonalize(tt).cores).centres
     _, metrics = sweep_cores(_metric_step, (), tuple(x.tucker))
     left, right = left_grams(x.tt, metrics), right_grams(x.tt, metrics)
     ranks = [jnp.zeros((int(n), 0)) for n in tucker_ranks]
-    items = zip(rows, centres, *x, left, right, ranks, strict=True)
-    return sweep_cores(_basis_step, (), list(items))[1]
+    modes = list(zip(rows, centres, *x, left, right, ranks, strict=True))
+    alone = [i for i in range(len(modes)) if not any(i in group for group in groups)]
+    bases = dict(zip(alone, sweep_cores(_basis_step, (), [modes[i] for i in alone])[1], strict=True))
+    for group in groups:
+        bases |= dict.fromkeys(group, _shared_basis([modes[i] for i in group]))
+    return tuple(bases[i] for i in range(len(modes)))
 
 
 def _metric_step(carry: tuple[()], U: Array) -> tuple[tuple[()], Array]:
@@ -147,13 +155,35 @@ def _metric_step(carry: tuple[()], U: Array) -> tuple[tuple[()], Array]:
 
 
 def _basis_step(carry: tuple[()], item: tuple[Array, ...]) -> tuple[tuple[()], Array]:
-    rows, centre, U, G, left, right, rank = item
+    vectors, values = _dominant(item)
+    return carry, _basis([item], vectors, values)
+
+
+def _shared_basis(items: list[tuple[Array, ...]]) -> Array:
+    """The basis of modes whose unfoldings are put side by side."""
+    spectra = [_dominant(item) for item in items]
+    return _basis(items, *svd(jnp.concatenate([vectors * values[None] for vectors, values in spectra], axis=1)))
+
+
+def _dominant(item: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Left singular vectors (o, j) and values of the unfolding of one mode."""
+    rows, centre, *_ = item
     vectors, values = svd(centre.swapaxes(0, 1).reshape(centre.shape[1], -1))
-    vectors, n = contract("ko,kj->oj", rows, vectors), min(rank.shape[0], len(values))
-    product = contract("akb,ko,oj->ajb", G, U, vectors[:, :n])
+    return contract("ko,kj->oj", rows, vectors), values
+
+
+def _basis(items: list[tuple[Array, ...]], vectors: Array, values: Array) -> Array:
+    n = min(items[0][-1].shape[0], len(values))
+    product = sum(_gram_product(item, vectors[:, :n]) for item in items)
+    return subspace(vectors[:, :n], vectors[:, n:], values[:n], values[n:], jnp.asarray(product)).T
+
+
+def _gram_product(item: tuple[Array, ...], Q: Array) -> Array:
+    """The Gram matrix of the unfolding of one mode times Q (o, j)."""
+    _, _, U, G, left, right, _ = item
+    product = contract("akb,ko,oj->ajb", G, U, Q)
     product = contract("akb,ac,bd,cjd->kj", G, left, right, product)
-    product = contract("ko,kj->oj", U, product)
-    return carry, subspace(vectors[:, :n], vectors[:, n:], values[:n], values[n:], product).T
+    return contract("ko,kj->oj", U, product)
 
 
 def _round_train(tt: tuple[Array, ...], tt_ranks: Sequence[int]) -> tuple[Array, ...]:
