@@ -189,7 +189,7 @@ def test_trains_that_come_stacked_go_stacked():
     stacked: Any = [np.stack(train) for train in (at, pp, *frame)]
     found = gradient(*stacked[:2], Frame(*stacked[2:]))
     expected: Any = gradient(at, pp, frame)
-    assert_trees_close(found, tuple(np.stack(list(train)) for train in expected)  # type: ignore[arg-type])
+    assert_trees_close(found, tuple(np.stack(train) for train in expected))
 
 
 @pytest.mark.parametrize("kind", KINDS)
