@@ -102,7 +102,6 @@ __all__ = [
     "orthogonal_gauge",
     "over_shards",
     "distance",
-    "entries_derivatives",
     "gauss_newton_product",
     "hadamard",
     "hadamard_rounded",
