@@ -134,8 +134,9 @@ def test_gradients_through_the_devices_are_those_of_one_device():
     assert_trees_close(gradient(matrix, rows_on_devices()), gradient(matrix, None))
 
 
-def test_several_mesh_axes_count_as_one():
-    mesh = Mesh(np.asarray(jax.devices()).reshape(4, 2), ("a", "b"))
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_several_mesh_axes_count_as_one_and_take_arrays_from_anywhere(kind):
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(kind, kind))
     sharding = NamedSharding(mesh, P(("a", "b")))
     x = np.arange(16.0)
     result = over_shards(lambda x: (x.sum(), x), jnp.asarray(x), (add, concat(0)), sharding=sharding)

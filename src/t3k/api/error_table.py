@@ -9,6 +9,7 @@ from t3k.api import compiled
 from t3k.api.fitting import fit_problem
 from t3k.api.geometry import COREWISE
 from t3k.api.t3 import TuckerTensorTrain
+from t3k.kernels.stored_arrays import reading
 
 __all__ = ["ErrorTable", "relative_errors"]
 
@@ -75,10 +76,11 @@ def relative_errors(
     settings = {"weight": None, "sample_weight": sample_weight, "regularizer": None, "chunk_size": chunk_size}
     problem = fit_problem(COREWISE, kind, sample, data, x, order=order, **settings)
     zero = jax.tree.map(jax.numpy.zeros_like, x.cores)
-    squares, norms = (
-        jax.device_get(compiled.objective_squares(problem.objective, cores, problem.sample, problem.data))
-        for cores in (x.cores, zero)
-    )
+    with reading(*problem.arrays):
+        squares, norms = (
+            jax.device_get(compiled.objective_squares(problem.objective, cores, problem.sample, problem.data))
+            for cores in (x.cores, zero)
+        )
     total = sum(map(np.sum, jax.tree.leaves(squares))) / sum(map(np.sum, jax.tree.leaves(norms)))
     return ErrorTable(jax.tree.map(_ratio, squares, norms), float(np.sqrt(total)))
 

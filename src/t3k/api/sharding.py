@@ -49,8 +49,8 @@ def shard_probes(
       >>> import jax, numpy as np, t3k
       >>> ww = (np.ones((6, 4)), np.ones((6, 5)))
       >>> ww, data = t3k.shard_probes("probe", ww, ww, jax.devices()[:1])
-      >>> ww[0].sharding.spec
-      PartitionSpec('probes',)
+      >>> tuple(ww[0].sharding.spec)
+      ('probes',)
     """
     mesh = _as_mesh(devices)
     user_kind = as_kind(kind, 0 if isinstance(kind, str) else None, None, "auto")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from t3k.kernels.row_axes import leaf_axes
 from t3k.kernels.types import Array
@@ -26,9 +26,9 @@ def row_sharding(x: Any, axis: int = 0) -> NamedSharding | None:
 
     Example:
       >>> import jax.numpy as jnp
-      >>> mesh = jax.make_mesh((1,), ("w",))
-      >>> print(row_sharding(jnp.zeros(8)), row_sharding(jax.device_put(jnp.zeros(8), NamedSharding(mesh, "w"))))
-      None None
+      >>> sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("w",)), PartitionSpec("w"))
+      >>> row_sharding(jnp.zeros(8)) is None, row_sharding(jax.device_put(jnp.zeros(8), sharding)) == sharding
+      (True, True)
     """
     sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
     if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= axis or sharding.spec[axis] is None:
@@ -92,4 +92,6 @@ def over_shards(fun: Callable[[Any], Any], xs: Any, reducers: Any, *, sharding: 
         return jax.tree.map(lambda reducer, x: reducer.across(x, names), jax.tree.broadcast(reducers, outputs), outputs)
 
     out_specs = jax.tree.map(lambda reducer: reducer.spec(names), reducers)
+    if AxisType.Explicit in sharding.mesh.axis_types:  # where nothing is moved without being asked for
+        leaves = [jax.reshard(x, NamedSharding(sharding.mesh, spec)) for x, spec in zip(leaves, specs, strict=True)]
     return jax.shard_map(local, mesh=sharding.mesh, in_specs=tuple(specs), out_specs=out_specs)(*leaves)
