@@ -15,13 +15,13 @@ from t3k.kernels.status import Progress, Reason, Tolerances, judge
 from tests.fit_problems import data_of, error, measure, near, randn, sample_of, zeros
 from tests.trains import quick_jit
 
-KIND = "apply_derivatives"
+KIND = "apply"
 OPTIONS = newton.NewtonOptions(tolerances=Tolerances(1e-9))
 
 
 def measured(geometry=t3k.MANIFOLD, data=None):
     data = data_of(KIND) if data is None else data
-    kernel, sample, data = t3k.apply_derivatives_kind(1).prepare(near(), sample_of(KIND), data)
+    kernel, sample, data = t3k.apply_kind().prepare(near(), sample_of(KIND), data)
     return Objective(geometry.kernel, kernel), sample, data
 
 

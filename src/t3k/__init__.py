@@ -3,7 +3,9 @@
 from t3k.api.adam import adam
 from t3k.api.black_box import from_function
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
+from t3k.api.diagnosis import diagnose
 from t3k.api.error_table import relative_errors
+from t3k.api.fit_plots import plot_errors, plot_history
 from t3k.api.frame import T3Frame, T3Variations
 from t3k.api.geometry import COREWISE, MANIFOLD
 from t3k.api.gradient_descent import gradient_descent
@@ -73,6 +75,7 @@ __all__ = [
     "chunked_value_and_jacobian",
     "entries_derivatives_kind",
     "entries_kind",
+    "diagnose",
     "estimate_chunk_size",
     "fit",
     "fit_many",
@@ -84,6 +87,8 @@ __all__ = [
     "mc_sgd",
     "memory_report",
     "newton_cg",
+    "plot_errors",
+    "plot_history",
     "probe_derivatives_kind",
     "probe_kind",
     "relative_errors",
