@@ -63,13 +63,10 @@ __all__ = [
     "orthogonal_frame",
     "pad_ranks",
     "permute",
-    "point_probes",
-    "point_samples",
     "probe_jacobian",
     "probe_transpose",
     "sample_jacobian",
     "sample_transpose",
-    "scale",
     "project_dense",
     "project_t3",
     "random_point",
@@ -80,6 +77,8 @@ __all__ = [
     "scale_edges",
     "select_modes",
     "singular_values",
+    "t3_probes",
+    "t3_samples",
     "tangent_to_t3",
     "to_dense",
     "to_tt",
@@ -133,8 +132,8 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-point_probes = jax.jit(probe_maps.point_probes, static_argnames=(*_SAMPLING, "sharding"))
-point_samples = jax.jit(sample_maps.point_samples, static_argnames=_SAMPLING)
+t3_probes = jax.jit(probe_maps.t3_probes, static_argnames=(*_SAMPLING, "sharding"))
+t3_samples = jax.jit(sample_maps.t3_samples, static_argnames=_SAMPLING)
 probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
 probe_transpose = jax.jit(
     probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")

@@ -12,7 +12,6 @@ from t3k.api.indices import flat_indices
 from t3k.api.probe_vectors import flat_vectors
 from t3k.api.stacks import over_points, split_axis
 from t3k.kernels.chunking import check_chunk_size
-from t3k.kernels.frames import corewise_frame
 from t3k.kernels.sharded import n_shards, row_sharding
 from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import Array, T3Cores
@@ -47,8 +46,7 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
     chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, n_probes, operation="jacobian")
 
     def kernel(cores: T3Cores) -> tuple[Array, ...]:
-        frame, point = corewise_frame(cores)
-        return tuple(compiled.point_probes(ww, pp, point, frame, order, chunk_size=chunk, sharding=sharding))
+        return tuple(compiled.t3_probes(ww, pp, cores, order, chunk_size=chunk, sharding=sharding))
 
     with reading(ww, pp) as wait:
         zz = wait(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2))
@@ -73,6 +71,6 @@ def _sampled(cores: T3Cores, flatten: Callable[..., Any], at: Any, pp: Any, orde
     chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, at[0].shape[0], operation="jacobian")
 
     def kernel(cores: T3Cores) -> Array:
-        return compiled.point_samples(at, pp, corewise_frame(cores)[0], order, chunk_size=chunk)
+        return compiled.t3_samples(at, pp, cores, order, chunk_size=chunk)
 
     return split_axis(over_points(kernel, cores.tucker[0].shape[:-2], cores, out_axis=2), 1, probes)

@@ -28,6 +28,7 @@ from t3k.kernels.edge_jets import (
 from t3k.kernels.frames import corewise_frame, orthogonal_frame
 from t3k.kernels.gauge import oblique_gauge, orthogonal_gauge
 from t3k.kernels.jets import binomial_combine_tensor
+from t3k.kernels.linear_map import linear_map
 from t3k.kernels.modes import contract_modes, select_modes
 from t3k.kernels.objective import Objective
 from t3k.kernels.permutation import permute
@@ -38,6 +39,7 @@ from t3k.kernels.probe_maps import (
     point_probes,
     probe_jacobian,
     probe_transpose,
+    t3_probes,
 )
 from t3k.kernels.products import distance, hadamard, inner, norm
 from t3k.kernels.random_points import random_point
@@ -50,6 +52,7 @@ from t3k.kernels.sample_maps import (
     sample_jacobian,
     sample_misfit,
     sample_transpose,
+    t3_samples,
 )
 from t3k.kernels.sharded import over_shards
 from t3k.kernels.shared_modes import round_shared, shared_frame
@@ -95,6 +98,7 @@ __all__ = [
     "gauss_newton_product",
     "gradient_descent",
     "mc_sgd",
+    "linear_map",
     "misfit",
     "newton",
     "oblique_gauge",
@@ -106,6 +110,7 @@ __all__ = [
     "hadamard",
     "hadamard_rounded",
     "inner",
+    "linear_map",
     "misfit",
     "norm",
     "oblique_gauge",
@@ -134,5 +139,7 @@ __all__ = [
     "shared_frame",
     "singular_values",
     "transport",
+    "t3_probes",
+    "t3_samples",
     "truncate",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 __all__ = ["linear_map"]
@@ -36,20 +36,27 @@ def linear_map(forward: Callable[[Any, Any], Any], transpose: Callable[[Any, Any
       (2.0, 5.0)
     """
     kept, kept_tree = jax.tree.flatten(residuals)
-    leaves, x_tree = jax.tree.flatten(x)
-    y_tree = jax.tree.structure(jax.eval_shape(forward, residuals, x))
+    leaves = jax.tree.leaves(x)
+    traced, shapes = jax.make_jaxpr(forward, return_shape=True)(residuals, x)
+    y_tree = jax.tree.structure(shapes)
 
-    def flat(fun: Callable[[Any, Any], Any], tree: Any) -> _Flat:
-        return lambda kept, leaves: jax.tree.leaves(
-            fun(jax.tree.unflatten(kept_tree, kept), jax.tree.unflatten(tree, leaves))
-        )
+    def flat_forward(kept: list[Any], leaves: list[Any]) -> list[Any]:
+        return jaxpr_as_fun(traced)(*kept, *leaves)
 
-    return jax.tree.unflatten(y_tree, _bind(flat(forward, x_tree), flat(transpose, y_tree), kept, leaves))
+    def flat_transpose(kept: list[Any], leaves: list[Any]) -> list[Any]:
+        return jax.tree.leaves(transpose(jax.tree.unflatten(kept_tree, kept), jax.tree.unflatten(y_tree, leaves)))
+
+    return jax.tree.unflatten(y_tree, _bind(flat_forward, flat_transpose, kept, leaves, traced.out_avals))
 
 
-def _bind(forward: _Flat, transpose: _Flat, kept: Sequence[Any], x: Sequence[Any]) -> list[Any]:
-    out_avals = tuple(jax.make_jaxpr(forward)(list(kept), list(x)).out_avals)
-    return _linear_map_p.bind(*kept, *x, forward=forward, transpose=transpose, n_kept=len(kept), out_avals=out_avals)
+def _bind(
+    forward: _Flat, transpose: _Flat, kept: Sequence[Any], x: Sequence[Any], out_avals: Sequence[Any] | None = None
+) -> list[Any]:
+    if out_avals is None:
+        out_avals = jax.make_jaxpr(forward)(list(kept), list(x)).out_avals
+    return _linear_map_p.bind(
+        *kept, *x, forward=forward, transpose=transpose, n_kept=len(kept), out_avals=tuple(out_avals)
+    )
 
 
 def _evaluate(*args: Any, forward: _Flat, n_kept: int, **_: Any) -> list[Any]:
@@ -61,7 +68,7 @@ def _jvp(primals: Any, tangents: Any, *, forward: _Flat, transpose: _Flat, n_kep
     moving = [i for i, tangent in enumerate(tangents[:n_kept]) if not isinstance(tangent, ad.Zero)]
     terms = []
     if any(not isinstance(tangent, ad.Zero) for tangent in tangents[n_kept:]):
-        terms.append(_bind(forward, transpose, kept, [ad.instantiate_zeros(t) for t in tangents[n_kept:]]))
+        terms.append(_bind(forward, transpose, kept, [ad.instantiate_zeros(t) for t in tangents[n_kept:]], out_avals))
     if moving:
 
         def of_moving(*values: Any) -> list[Any]:
@@ -70,7 +77,7 @@ def _jvp(primals: Any, tangents: Any, *, forward: _Flat, transpose: _Flat, n_kep
 
         along = tuple(tangents[i] for i in moving)
         terms.append(jax.jvp(of_moving, tuple(kept[i] for i in moving), along)[1])
-    values = _bind(forward, transpose, kept, x)
+    values = _bind(forward, transpose, kept, x, out_avals)
     return values, [sum(parts[1:], start=parts[0]) for parts in zip(*terms, strict=True)]
 
 

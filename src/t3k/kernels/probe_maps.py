@@ -13,6 +13,9 @@ from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
 from t3k.kernels.chunking import LANE, chunk_reduce
+from t3k.kernels.core_derivatives import measure_cores
+from t3k.kernels.frames import corewise_frame
+from t3k.kernels.linear_map import linear_map
 from t3k.kernels.probe_blocks import (
     GradientBlock,
     gauss_newton_block,
@@ -23,7 +26,7 @@ from t3k.kernels.probe_blocks import (
 )
 from t3k.kernels.probe_cores import frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, concat
-from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
+from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations, as_tuple, like_train
 
 __all__ = [
     "Probes",
@@ -33,6 +36,7 @@ __all__ = [
     "probe_jacobian",
     "probe_transpose",
     "rows_at_once",
+    "t3_probes",
 ]
 
 
@@ -144,10 +148,31 @@ def probe_jacobian(
       sharding: of the probe axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
-      One array ``(t, w, o)`` per mode, in the layout of `ww`.
+      One array ``(t, w, o)`` per mode, in the layout of `ww`. Its derivative with respect to the variations is
+      streamed in either mode: reverse mode runs `probe_transpose`.
     """
     check_variations(*variations, frame)
     check_probes(order, ww, pp, frame[0])
+
+    def forward(kept: Any, variations: Variations) -> Cores:
+        return _jacobian(*kept, variations, order, chunk_size, sharding)
+
+    def transpose(kept: Any, zz: Cores) -> Variations:
+        streamed = {"chunk_size": chunk_size, "sharding": sharding}
+        return probe_transpose(zz, *kept, order, sum_over_probes=True, **streamed)
+
+    return linear_map(forward, transpose, (ww, pp, frame), variations)
+
+
+def _jacobian(
+    ww: Cores,
+    pp: Cores | None,
+    frame: Frame,
+    variations: Variations,
+    order: int,
+    chunk_size: int | None,
+    sharding: NamedSharding | None,
+) -> Cores:
     fixed = frame_cores(frame, order), tangent_cores(frame, variations)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
@@ -187,6 +212,28 @@ def point_probes(
     rows = rows_at_once(chunk_size, frame, order)
     zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
     return like_train(zz, ww)
+
+
+def t3_probes(
+    ww: Cores,
+    pp: Cores | None,
+    x: T3Cores,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
+) -> Cores:
+    """The probe derivatives of a T3, with a streamed derivative by its cores; arguments as in `probe_jacobian`."""
+    streamed = {"chunk_size": chunk_size, "sharding": sharding}
+
+    def value(x: T3Cores, sample: Any) -> Cores:
+        frame, point = corewise_frame(x)
+        return point_probes(*sample, point, frame, order, **streamed)
+
+    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Cores:
+        return probe_jacobian(*sample, v, corewise_frame(x)[0], order, **streamed)
+
+    return measure_cores(value, jacobian, x, (ww, pp))
 
 
 def probe_transpose(

@@ -12,7 +12,10 @@ import jax.numpy as jnp
 
 from t3k.kernels.checks import bind, check_frame, check_samples, check_variations
 from t3k.kernels.chunking import chunk_reduce
+from t3k.kernels.core_derivatives import measure_cores
+from t3k.kernels.frames import corewise_frame
 from t3k.kernels.jets import total
+from t3k.kernels.linear_map import linear_map
 from t3k.kernels.probe_cores import frame_cores, tangent_cores
 from t3k.kernels.probe_maps import rows_at_once
 from t3k.kernels.reducers import Reducer, add, concat
@@ -23,7 +26,7 @@ from t3k.kernels.sample_blocks import (
     sample_residual_block,
     sample_transpose_block,
 )
-from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
+from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations, as_tuple, like_train
 from t3k.kernels.varying import vary_like
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "sample_jacobian",
     "sample_misfit",
     "sample_transpose",
+    "t3_samples",
 ]
 
 
@@ -165,13 +169,33 @@ def sample_jacobian(
       Array ``(t, w)``.
     """
     check_variations(*variations, frame)
-    samples, cores, tangents = Samples(at, pp), frame_cores(frame, order), tangent_cores(frame, variations)
-    _check(samples, frame, order)
+    _check(Samples(at, pp), frame, order)
 
-    def block(samples: Samples, _: None) -> Array:
-        return sample_jacobian_block(cores, tangents, samples.at, samples.pp, order)
+    def forward(kept: Any, variations: Variations) -> Array:
+        at, pp, frame = kept
+        cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
-    return _stream(block, samples, frame, rows_at_once(chunk_size, frame, order), concat(1))
+        def block(samples: Samples, _: None) -> Array:
+            return sample_jacobian_block(cores, tangents, samples.at, samples.pp, order)
+
+        return _stream(block, Samples(at, pp), frame, rows_at_once(chunk_size, frame, order), concat(1))
+
+    def transpose(kept: Any, zz: Array) -> Variations:
+        return sample_transpose(zz, *kept, order, sum_over_samples=True, chunk_size=chunk_size)
+
+    return linear_map(forward, transpose, (at, pp, frame), variations)
+
+
+def t3_samples(at: Cores, pp: Cores | None, x: T3Cores, order: int, *, chunk_size: int | None) -> Array:
+    """The sampled derivatives of a T3, with a streamed derivative by its cores; arguments as in `sample_jacobian`."""
+
+    def value(x: T3Cores, sample: Any) -> Array:
+        return point_samples(*sample, corewise_frame(x)[0], order, chunk_size=chunk_size)
+
+    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Array:
+        return sample_jacobian(*sample, v, corewise_frame(x)[0], order, chunk_size=chunk_size)
+
+    return measure_cores(value, jacobian, x, (at, pp))
 
 
 def sample_transpose(

@@ -1,0 +1,58 @@
+"""Measurements of a T3 as functions of its cores, with the streamed derivative.
+
+A measurement is linear in every core, so its derivative along a change of the cores is the measurement of a tangent in
+the corewise frame (U, G, G, G), whose transpose is known and streamed (`t3k.kernels.linear_map`). So `jax.grad` of any
+loss of a T3's samples takes the memory of one chunk besides the samples themselves.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax.custom_derivatives import SymbolicZero
+
+from t3k.kernels.types import T3Cores, Variations
+
+__all__ = ["measure_cores"]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def measure_cores(value: Callable[..., Any], jacobian: Callable[..., Any], x: T3Cores, sample: Any) -> Any:
+    """``value(x, sample)``, whose derivative along a change v of the cores is ``jacobian(x, sample, v)``.
+
+    Args:
+      value: the measurement.
+      jacobian: its derivative, linear in the variations v, and with a transpose of its own.
+      x: the cores.
+      sample: pytree of arrays; derivatives with respect to it are those of `value`.
+    """
+    return value(x, sample)
+
+
+def _instantiate(tangent: Any) -> Any:
+    return jax.numpy.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent
+
+
+def _moves(tangent: Any) -> bool:
+    return not isinstance(tangent, SymbolicZero)
+
+
+@partial(measure_cores.defjvp, symbolic_zeros=True)
+def _jvp(value: Any, jacobian: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x, sample), (x_dot, sample_dot) = primals, tangents
+    terms = []
+    if any(map(_moves, jax.tree.leaves(x_dot))):
+        terms.append(jacobian(x, sample, Variations(*jax.tree.map(_instantiate, x_dot))))
+    leaves, structure = jax.tree.flatten(sample)
+    along = {i: tangent for i, tangent in enumerate(jax.tree.leaves(sample_dot)) if _moves(tangent)}
+    if along:
+
+        def of_moving(moved: dict[int, Any]) -> Any:
+            return value(x, jax.tree.unflatten(structure, [moved.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+        terms.append(jax.jvp(of_moving, ({i: leaves[i] for i in along},), (along,))[1])
+    y = measure_cores(value, jacobian, x, sample)
+    if not terms:
+        return y, jax.tree.map(jax.numpy.zeros_like, y)
+    return y, jax.tree.map(lambda *parts: sum(parts[1:], start=parts[0]), *terms)
