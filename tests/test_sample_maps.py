@@ -186,7 +186,8 @@ def test_trains_that_come_stacked_go_stacked():
     def gradient(at, pp, frame):
         return tuple(sample_transpose(zz, at, pp, frame, 1, sum_over_samples=True, chunk_size=2))
 
-    stacked: Any = [np.stack([*train]) for train in (at, pp, *frame)]
+    trains: Any = (at, pp, *frame)
+    stacked: Any = [np.stack(train) for train in trains]
     found = gradient(*stacked[:2], Frame(*stacked[2:]))
     expected: Any = gradient(at, pp, frame)
     assert_trees_close(found, tuple(np.stack(train) for train in expected))
