@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from t3k.kernels import (
     adam,
     continuation,
+    core_derivatives,
     formats,
     frames,
     gauge,
@@ -132,8 +133,8 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-t3_probes = jax.jit(probe_maps.t3_probes, static_argnames=(*_SAMPLING, "sharding"))
-t3_samples = jax.jit(sample_maps.t3_samples, static_argnames=_SAMPLING)
+t3_probes = jax.jit(core_derivatives.t3_probes, static_argnames=(*_SAMPLING, "sharding"))
+t3_samples = jax.jit(core_derivatives.t3_samples, static_argnames=_SAMPLING)
 probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
 probe_transpose = jax.jit(
     probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")

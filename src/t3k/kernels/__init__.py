@@ -8,6 +8,7 @@ from t3k.kernels import adam, gradient_descent, mc_sgd, newton
 from t3k.kernels.assembly import assemble_tt_variation_jets, assemble_tucker_variation_jets
 from t3k.kernels.chunk_map import chunk_map
 from t3k.kernels.chunking import chunk_reduce
+from t3k.kernels.core_derivatives import t3_probes, t3_samples
 from t3k.kernels.edge_adjoints import (
     compute_deta_tilde_jets,
     compute_dxi_tilde_jets,
@@ -39,7 +40,6 @@ from t3k.kernels.probe_maps import (
     point_probes,
     probe_jacobian,
     probe_transpose,
-    t3_probes,
 )
 from t3k.kernels.products import distance, hadamard, inner, norm
 from t3k.kernels.random_points import random_point
@@ -52,7 +52,6 @@ from t3k.kernels.sample_maps import (
     sample_jacobian,
     sample_misfit,
     sample_transpose,
-    t3_samples,
 )
 from t3k.kernels.sharded import over_shards
 from t3k.kernels.shared_modes import round_shared, shared_frame

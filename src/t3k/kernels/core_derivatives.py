@@ -10,11 +10,16 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
+from jax.sharding import NamedSharding
 
-from t3k.kernels.types import T3Cores, Variations
+from t3k.kernels.frames import corewise_frame
+from t3k.kernels.probe_maps import point_probes, probe_jacobian
+from t3k.kernels.sample_maps import point_samples, sample_jacobian
+from t3k.kernels.types import Array, Cores, T3Cores, Variations
 
-__all__ = ["measure_cores"]
+__all__ = ["measure_cores", "t3_probes", "t3_samples"]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -31,7 +36,7 @@ def measure_cores(value: Callable[..., Any], jacobian: Callable[..., Any], x: T3
 
 
 def _instantiate(tangent: Any) -> Any:
-    return jax.numpy.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent
+    return jnp.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent
 
 
 def _moves(tangent: Any) -> bool:
@@ -54,5 +59,45 @@ def _jvp(value: Any, jacobian: Any, primals: Any, tangents: Any) -> tuple[Any, A
         terms.append(jax.jvp(of_moving, ({i: leaves[i] for i in along},), (along,))[1])
     y = measure_cores(value, jacobian, x, sample)
     if not terms:
-        return y, jax.tree.map(jax.numpy.zeros_like, y)
+        return y, jax.tree.map(jnp.zeros_like, y)
     return y, jax.tree.map(lambda *parts: sum(parts[1:], start=parts[0]), *terms)
+
+
+def t3_probes(
+    ww: Cores,
+    pp: Cores | None,
+    x: T3Cores,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
+) -> Cores:
+    """The probe derivatives of a T3, one array ``(t, w, o)`` per mode, with a streamed derivative by its cores.
+
+    Arguments as in `probe_maps.probe_jacobian`.
+    """
+
+    def value(x: T3Cores, sample: Any) -> Cores:
+        frame, point = corewise_frame(x)
+        return point_probes(sample[0], sample[1], point, frame, order, chunk_size=chunk_size, sharding=sharding)
+
+    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Cores:
+        frame, _ = corewise_frame(x)
+        return probe_jacobian(sample[0], sample[1], v, frame, order, chunk_size=chunk_size, sharding=sharding)
+
+    return measure_cores(value, jacobian, x, (ww, pp))
+
+
+def t3_samples(at: Cores, pp: Cores | None, x: T3Cores, order: int, *, chunk_size: int | None) -> Array:
+    """The applies or entries of a T3 and their derivatives, ``(t, w)``, with a streamed derivative by its cores.
+
+    Arguments as in `sample_maps.sample_jacobian`.
+    """
+
+    def value(x: T3Cores, sample: Any) -> Array:
+        return point_samples(sample[0], sample[1], corewise_frame(x)[0], order, chunk_size=chunk_size)
+
+    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Array:
+        return sample_jacobian(sample[0], sample[1], v, corewise_frame(x)[0], order, chunk_size=chunk_size)
+
+    return measure_cores(value, jacobian, x, (at, pp))

@@ -13,8 +13,6 @@ from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
 from t3k.kernels.chunking import LANE, chunk_reduce
-from t3k.kernels.core_derivatives import measure_cores
-from t3k.kernels.frames import corewise_frame
 from t3k.kernels.linear_map import linear_map
 from t3k.kernels.probe_blocks import (
     GradientBlock,
@@ -26,7 +24,7 @@ from t3k.kernels.probe_blocks import (
 )
 from t3k.kernels.probe_cores import frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, concat
-from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations, as_tuple, like_train
+from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
 
 __all__ = [
     "Probes",
@@ -36,7 +34,6 @@ __all__ = [
     "probe_jacobian",
     "probe_transpose",
     "rows_at_once",
-    "t3_probes",
 ]
 
 
@@ -155,11 +152,12 @@ def probe_jacobian(
     check_probes(order, ww, pp, frame[0])
 
     def forward(kept: Any, variations: Variations) -> Cores:
-        return _jacobian(*kept, variations, order, chunk_size, sharding)
+        ww, pp, frame = kept
+        return _jacobian(ww, pp, variations, frame, order, chunk_size, sharding)
 
     def transpose(kept: Any, zz: Cores) -> Variations:
-        streamed = {"chunk_size": chunk_size, "sharding": sharding}
-        return probe_transpose(zz, *kept, order, sum_over_probes=True, **streamed)
+        ww, pp, frame = kept
+        return probe_transpose(zz, ww, pp, frame, order, sum_over_probes=True, chunk_size=chunk_size, sharding=sharding)
 
     return linear_map(forward, transpose, (ww, pp, frame), variations)
 
@@ -167,8 +165,8 @@ def probe_jacobian(
 def _jacobian(
     ww: Cores,
     pp: Cores | None,
-    frame: Frame,
     variations: Variations,
+    frame: Frame,
     order: int,
     chunk_size: int | None,
     sharding: NamedSharding | None,
@@ -212,28 +210,6 @@ def point_probes(
     rows = rows_at_once(chunk_size, frame, order)
     zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
     return like_train(zz, ww)
-
-
-def t3_probes(
-    ww: Cores,
-    pp: Cores | None,
-    x: T3Cores,
-    order: int,
-    *,
-    chunk_size: int | None,
-    sharding: NamedSharding | None = None,
-) -> Cores:
-    """The probe derivatives of a T3, with a streamed derivative by its cores; arguments as in `probe_jacobian`."""
-    streamed = {"chunk_size": chunk_size, "sharding": sharding}
-
-    def value(x: T3Cores, sample: Any) -> Cores:
-        frame, point = corewise_frame(x)
-        return point_probes(*sample, point, frame, order, **streamed)
-
-    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Cores:
-        return probe_jacobian(*sample, v, corewise_frame(x)[0], order, **streamed)
-
-    return measure_cores(value, jacobian, x, (ww, pp))
 
 
 def probe_transpose(

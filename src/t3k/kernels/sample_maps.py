@@ -12,8 +12,6 @@ import jax.numpy as jnp
 
 from t3k.kernels.checks import bind, check_frame, check_samples, check_variations
 from t3k.kernels.chunking import chunk_reduce
-from t3k.kernels.core_derivatives import measure_cores
-from t3k.kernels.frames import corewise_frame
 from t3k.kernels.jets import total
 from t3k.kernels.linear_map import linear_map
 from t3k.kernels.probe_cores import frame_cores, tangent_cores
@@ -26,7 +24,7 @@ from t3k.kernels.sample_blocks import (
     sample_residual_block,
     sample_transpose_block,
 )
-from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations, as_tuple, like_train
+from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
 from t3k.kernels.varying import vary_like
 
 __all__ = [
@@ -36,7 +34,6 @@ __all__ = [
     "sample_jacobian",
     "sample_misfit",
     "sample_transpose",
-    "t3_samples",
 ]
 
 
@@ -181,21 +178,10 @@ def sample_jacobian(
         return _stream(block, Samples(at, pp), frame, rows_at_once(chunk_size, frame, order), concat(1))
 
     def transpose(kept: Any, zz: Array) -> Variations:
-        return sample_transpose(zz, *kept, order, sum_over_samples=True, chunk_size=chunk_size)
+        at, pp, frame = kept
+        return sample_transpose(zz, at, pp, frame, order, sum_over_samples=True, chunk_size=chunk_size)
 
     return linear_map(forward, transpose, (at, pp, frame), variations)
-
-
-def t3_samples(at: Cores, pp: Cores | None, x: T3Cores, order: int, *, chunk_size: int | None) -> Array:
-    """The sampled derivatives of a T3, with a streamed derivative by its cores; arguments as in `sample_jacobian`."""
-
-    def value(x: T3Cores, sample: Any) -> Array:
-        return point_samples(*sample, corewise_frame(x)[0], order, chunk_size=chunk_size)
-
-    def jacobian(x: T3Cores, sample: Any, v: Variations) -> Array:
-        return sample_jacobian(*sample, v, corewise_frame(x)[0], order, chunk_size=chunk_size)
-
-    return measure_cores(value, jacobian, x, (at, pp))
 
 
 def sample_transpose(
