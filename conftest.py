@@ -51,6 +51,19 @@ collect_ignore = ["docs/conf.py"]
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()
 
 
+#: Linux lets a process have 65530 memory maps, and each compiled program takes several.
+MANY_MAPS = 25_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_programs_at_once() -> Iterator[None]:
+    """Forgets compiled programs before there are so many that the process would be killed; the disk has them still."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_text().count("\n") > MANY_MAPS:
+        jax.clear_caches()
+
+
 @pytest.fixture(autouse=True)
 def _peers_promote_freely(request: pytest.FixtureRequest) -> Iterator[None]:
     """Peers rely on JAX's default promotion; t3k's own tests hold the strict one."""

@@ -171,12 +171,12 @@ def test_files_that_do_not_fit_are_refused_before_anything_is_read(tmp_path):
 
 @pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_files():
-    """Four times the files, and the same peak within two blocks of the reader."""
+    """Three times the files, and the same peak within two blocks of the reader."""
 
     def peak(mib: int) -> int:
         command = [sys.executable, str(EXAMPLE), "--mib", str(mib), "--iterations", "1"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
         return int(re.search(r"peak memory: (\d+) MiB", done.stdout)[1])  # type: ignore[index]
 
-    small, large = peak(128), peak(512)
+    small, large = peak(96), peak(288)
     assert large - small < 64
