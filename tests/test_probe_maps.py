@@ -418,3 +418,26 @@ WRONG = {
 def test_a_wrong_shape_fails_while_tracing_in_the_letters(wrong):
     with pytest.raises(AssertionError, match="has axes|modes, expected|pp must be given"):
         jax.eval_shape(lambda problem: all_maps(problem, ORDER, 2), WRONG[wrong](real_problem()))
+
+
+@pytest.mark.parametrize("chunk_size", [64, 1000])
+def test_a_compensated_float32_sum_of_a_million_probes_is_right_to_rounding_whatever_the_chunk(chunk_size):
+    n_probes, size = 10**6, 2
+    rng = np.random.default_rng(0)
+    ww = tuple(rng.uniform(0.5, 1.5, (n_probes, size)).astype(np.float32) for _ in range(2))
+    zz = tuple(rng.uniform(0.5, 1.5, (1, n_probes, size)).astype(np.float32) for _ in range(2))
+    up, core = np.ones((1, size), np.float32), np.ones((1, 1, 1), np.float32)
+    frame = Frame((up, up), (core, core), (core, core), (core, core))
+
+    @quick_jit
+    def summed(zz, ww, frame):
+        return probe_transpose(
+            zz, ww, None, frame, 0, sum_over_probes=True, chunk_size=chunk_size, reducer=compensated_add
+        )
+
+    found = summed(zz, ww, frame)
+    # With ones for a frame, dU_0 = sum_w (1.z_1)(w_0) + (1.w_1)(z_0), and likewise for the other mode.
+    z, w = (tuple(x.astype(np.float64) for x in train) for train in ((zz[0][0], zz[1][0]), ww))
+    for i, dU in enumerate(found.tucker):
+        expected = z[1 - i].sum(axis=1) @ w[i] + w[1 - i].sum(axis=1) @ z[i]
+        np.testing.assert_allclose(np.asarray(dU)[0], expected, rtol=1e-6)
