@@ -426,7 +426,7 @@ def test_a_compensated_float32_sum_of_a_million_probes_is_right_to_rounding_what
     rng = np.random.default_rng(0)
     ww = tuple(rng.uniform(0.5, 1.5, (n_probes, size)).astype(np.float32) for _ in range(2))
     zz = tuple(rng.uniform(0.5, 1.5, (1, n_probes, size)).astype(np.float32) for _ in range(2))
-    up, core = np.ones((1, size), np.float32), np.ones((1, 1, 1), np.float32)
+    up, core = jnp.ones((1, size), jnp.float32), jnp.ones((1, 1, 1), jnp.float32)
     frame = Frame((up, up), (core, core), (core, core), (core, core))
 
     @quick_jit
