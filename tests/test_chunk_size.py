@@ -59,7 +59,7 @@ def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
 
     monkeypatch.setattr(chunk_size, "scratch_bytes", refuse)
     problem = chunk_size.ProblemShape((10, 10), (2, 2), (1, 2, 1), 1, 1000, 1, jnp.dtype("float32"))
-    assert chunk_size.auto_chunk(problem) == 1024
+    assert chunk_size.auto_chunk(problem) == 1000
     assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
     assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == LANE
 
