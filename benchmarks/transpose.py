@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.rounds import Timing, geometric_mean, interleave
-from t3k.api.chunk_size import ProblemShape, auto_chunk
+from t3k.api.chunk_size import auto_chunk
+from t3k.api.problem_shape import ProblemShape
 from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian, probe_transpose
 from t3k.kernels.types import Frame, Variations
 

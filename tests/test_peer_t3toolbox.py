@@ -95,7 +95,7 @@ def test_applies_and_entries_and_their_transposes_are_those_of_t3toolbox(kind, d
     def both(at, pp, residual, variations, frame):
         return (
             sample_jacobian(at, pp, variations, frame, order, chunk_size=2),
-            sample_transpose(residual, at, pp, frame, order, sum_over_samples=False, chunk_size=None),
+            sample_transpose(residual, at, pp, frame, order, sum_over_probes=False, chunk_size=None),
         )
 
     y, gradient = both(at, pp, residual, variations, frame)

@@ -66,8 +66,8 @@ def all_maps(problem: Problem, order: int, chunk_size: int | None) -> dict[str, 
     return {
         "jacobian": sample_jacobian(at, pp, variations, frame, order, chunk_size=chunk_size),
         "point": point_samples(at, pp, frame, order, chunk_size=chunk_size),
-        "summed": sample_transpose(zz, at, pp, frame, order, sum_over_samples=True, chunk_size=chunk_size),
-        "kept": sample_transpose(zz, at, pp, frame, order, sum_over_samples=False, chunk_size=chunk_size),
+        "summed": sample_transpose(zz, at, pp, frame, order, sum_over_probes=True, chunk_size=chunk_size),
+        "kept": sample_transpose(zz, at, pp, frame, order, sum_over_probes=False, chunk_size=chunk_size),
         "gauss_newton": sample_gauss_newton(samples, variations, frame, order, chunk_size=chunk_size),
         "misfit": sample_misfit(samples, zz, frame, order, chunk_size=chunk_size),
     }
@@ -169,7 +169,7 @@ def test_scanned_runs_of_equal_cores_equal_unrolled_ones(monkeypatch):
         at, pp, zz, v, frame, *_ = problem
         return (
             sample_jacobian(at, pp, v, frame, 1, chunk_size=None),
-            sample_transpose(zz, at, pp, frame, 1, sum_over_samples=True, chunk_size=None),
+            sample_transpose(zz, at, pp, frame, 1, sum_over_probes=True, chunk_size=None),
         )
 
     scanned = quick_jit(maps)(problem)
@@ -184,7 +184,7 @@ def test_trains_that_come_stacked_go_stacked():
 
     @quick_jit
     def gradient(at, pp, frame):
-        return tuple(sample_transpose(zz, at, pp, frame, 1, sum_over_samples=True, chunk_size=2))
+        return tuple(sample_transpose(zz, at, pp, frame, 1, sum_over_probes=True, chunk_size=2))
 
     trains: Any = (at, pp, *frame)
     stacked: Any = [np.stack(train) for train in trains]
@@ -210,7 +210,7 @@ def test_a_large_mode_costs_no_unit_vectors():
     abstract = abstract._replace(up=(jax.ShapeDtypeStruct((frame.up[0].shape[0], size), jnp.float32), abstract.up[1]))
     index = (jax.ShapeDtypeStruct((n,), jnp.int32),) * 2
     zz = jax.ShapeDtypeStruct((1, n), jnp.float32)
-    program = jax.jit(lambda z, at, f: sample_transpose(z, at, None, f, 0, sum_over_samples=True, chunk_size=8))
+    program = jax.jit(lambda z, at, f: sample_transpose(z, at, None, f, 0, sum_over_probes=True, chunk_size=8))
     analysis: Any = program.lower(zz, index, abstract).compile().memory_analysis()
     scratch = analysis.temp_size_in_bytes
     assert scratch < 3 * 4 * frame.down[0].shape[1] * size, scratch

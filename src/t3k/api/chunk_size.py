@@ -9,24 +9,23 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from t3k.api import validate
+from t3k.api.problem_shape import KINDS, OPERATIONS, ProblemShape, measured, scratch_line
 from t3k.kernels.chunking import LANE, balanced_chunk, check_chunk_size
-from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian, probe_transpose, rows_at_once
-from t3k.kernels.scratch import LinearScratch, fit_scratch, parse_memory, scratch_bytes
-from t3k.kernels.types import Frame, Variations
+from t3k.kernels.scratch import parse_memory
 
 __all__ = [
     "MemoryReport",
-    "ProblemShape",
     "auto_chunk",
     "estimate_chunk_size",
     "max_chunk_size_within",
     "memory_report",
 ]
 
+#: How often a chunk is made smaller until its measured scratch is within a budget.
+_CORRECTIONS = 3
 #: Below this much scratch nothing is measured: the compiler itself needs about as much.
 SMALL_BYTES = 256 * 2**20
 #: The entries of a lifted jet (rank times Tucker rank times rows) that are fastest: half a MiB of float32 stays in the
@@ -34,67 +33,6 @@ SMALL_BYTES = 256 * 2**20
 FAST_ENTRIES = 2**17
 #: Bounds on the rows that this makes.
 FAST_ROWS = (128, 1024)
-
-
-class ProblemShape(NamedTuple):
-    """All that scratch depends on besides the chunk; hashable."""
-
-    shape: tuple[int, ...]
-    tucker_ranks: tuple[int, ...]
-    tt_ranks: tuple[int, ...]
-    order: int
-    n_probes: int
-    n_stacked: int
-    dtype: Any
-
-    def arrays(self, n_probes: int) -> tuple[Frame, Variations, Any, Any]:
-        """Abstract frame, variations, probe vectors and residual jets for some number of probes."""
-
-        def array(*shape: int) -> Any:
-            return jax.ShapeDtypeStruct(shape, self.dtype)
-
-        bonds = list(zip(self.tt_ranks[:-1], self.tucker_ranks, self.tt_ranks[1:], strict=True))
-        tucker = tuple(array(n, N) for n, N in zip(self.tucker_ranks, self.shape, strict=True))
-        tt = tuple(array(*akb) for akb in bonds)
-        ww = tuple(array(n_probes, N) for N in self.shape)
-        zz = tuple(array(self.order + 1, n_probes, N) for N in self.shape)
-        return Frame(tucker, tt, tt, tt), Variations(tucker, tt), ww, zz
-
-    def bytes_of(self, *trees: Any) -> int:
-        """The bytes of abstract arrays, all stacked tangents and base points included."""
-        return self.n_stacked * sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(trees))
-
-
-def _transpose(zz: Any, ww: Any, pp: Any, frame: Any, *, order: int, chunk_size: int) -> Any:
-    return probe_transpose(zz, ww, pp, frame, order, sum_over_probes=True, chunk_size=chunk_size)
-
-
-def _jacobian(ww: Any, pp: Any, variations: Any, frame: Any, *, order: int, chunk_size: int) -> Any:
-    return probe_jacobian(ww, pp, variations, frame, order, chunk_size=chunk_size)
-
-
-def _gauss_newton(ww: Any, pp: Any, variations: Any, frame: Any, *, order: int, chunk_size: int) -> Any:
-    return gauss_newton_product(Probes(ww, pp), variations, frame, order, chunk_size=chunk_size)
-
-
-def _measured(problem: ProblemShape, operation: str, chunk: int) -> int:
-    """Scratch of one operation at a chunk size, with enough probes for its loop to be there."""
-    frame, variations, ww, zz = problem.arrays(max(problem.n_probes, 4 * chunk))
-    static = {"order": problem.order, "chunk_size": chunk}
-    if operation == "transpose":
-        bytes_ = scratch_bytes(_transpose, zz, ww, ww, frame, **static)
-    elif operation == "jacobian":
-        bytes_ = scratch_bytes(_jacobian, ww, ww, variations, frame, **static)
-    else:
-        bytes_ = scratch_bytes(_gauss_newton, ww, ww, variations, frame, **static)
-    return problem.n_stacked * bytes_
-
-
-def scratch_line(problem: ProblemShape, operation: str) -> LinearScratch:
-    """Measured scratch of an operation, as a line over the chunk size, up to where the kernel takes no more rows."""
-    most = rows_at_once(4 * LANE, problem.arrays(1)[0], problem.order)
-    small, large = (LANE, 4 * LANE) if most == 4 * LANE else (LANE // 4, LANE)
-    return fit_scratch(lambda chunk: _measured(problem, operation, chunk), small, large)
 
 
 def _problem(
@@ -107,14 +45,16 @@ def _problem(
     n_shards: int,
     stack_shape: Sequence[int],
     dtype: Any,
+    kind: str = "probe",
 ) -> ProblemShape:
     shape, n, r = validate.require_structure(mode_shapes, tucker_ranks, tt_ranks)
     (n_probes,) = validate.as_ranks("n_probes", (n_probes,))
     (n_tangent,) = validate.as_ranks("n_tangent", (n_tangent,))
     (n_shards,) = validate.as_ranks("n_shards", (n_shards,))
     stacked = n_tangent * math.prod(validate.as_ranks("stack_shape", stack_shape))
-    kind = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
-    return ProblemShape(shape, n, r, validate.as_order(order), math.ceil(n_probes / n_shards), stacked, kind)
+    number = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
+    validate.require_choice("kind", kind, KINDS)
+    return ProblemShape(shape, n, r, validate.as_order(order), math.ceil(n_probes / n_shards), stacked, number, kind)
 
 
 def estimate_chunk_size(
@@ -128,6 +68,8 @@ def estimate_chunk_size(
     n_shards: int = 1,
     stack_shape: Sequence[int] = (),
     dtype: Any = None,
+    kind: str = "probe",
+    operation: str = "transpose",
 ) -> int:
     """A balanced chunk: the largest whose measured scratch is no more than the arrays that are resident anyway.
 
@@ -141,6 +83,8 @@ def estimate_chunk_size(
       n_shards: devices that the probes are spread over; the chunk is one device's.
       stack_shape: the stack C of base points.
       dtype: of the arrays; the default float if None.
+      kind: ``"probe"``, ``"apply"`` or ``"entries"``, derivatives included.
+      operation: ``"transpose"``, ``"jacobian"`` or ``"gauss_newton"``.
 
     Returns:
       A chunk size between 1 and the probes of one device.
@@ -154,19 +98,11 @@ def estimate_chunk_size(
       >>> 32 < chunk < 2000
       True
     """
-    problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
-    return _balanced(problem, "transpose")
-
-
-def _resident_bytes(problem: ProblemShape) -> int:
-    """What must be there anyway: cores, probes, directions, residuals and the gradient."""
-    frame, variations, ww, zz = problem.arrays(problem.n_probes)
-    return problem.bytes_of(frame, variations, ww, ww, zz)
-
-
-def _balanced(problem: ProblemShape, operation: str, at_least: int = 0) -> int:
-    chunk = scratch_line(problem, operation).largest_within(max(_resident_bytes(problem), at_least)) or 1
-    return max(1, min(chunk, problem.n_probes))
+    problem = _problem(
+        mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype, kind
+    )
+    operation = validate.require_choice("operation", operation, OPERATIONS)
+    return _within(problem, operation, problem.resident_bytes()) or 1
 
 
 def max_chunk_size_within(
@@ -181,6 +117,8 @@ def max_chunk_size_within(
     n_shards: int = 1,
     stack_shape: Sequence[int] = (),
     dtype: Any = None,
+    kind: str = "probe",
+    operation: str = "transpose",
 ) -> int:
     """The largest chunk whose measured scratch fits `target_bytes` (per device), such as ``2 * 10**9`` or ``"2GB"``.
 
@@ -195,18 +133,38 @@ def max_chunk_size_within(
       >>> t3k.max_chunk_size_within((8, 9, 10), (2, 3, 2), (1, 2, 2, 1), 1, 50, "1GB")
       50
     """
-    problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
-    return _within(problem, "transpose", parse_memory(target_bytes))
+    problem = _problem(
+        mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype, kind
+    )
+    operation = validate.require_choice("operation", operation, OPERATIONS)
+    return _require_within(problem, operation, "target_bytes", parse_memory(target_bytes))
 
 
-def _within(problem: ProblemShape, operation: str, budget: int) -> int:
+def _within(problem: ProblemShape, operation: str, budget: int) -> int | None:
+    """The largest chunk whose scratch is within the budget, None if not even one row's is.
+
+    The line says where it should be, and the program of that chunk whether it is: scratch is not quite linear, since
+    the compiler arranges its buffers anew for every size.
+    """
     line = scratch_line(problem, operation)
-    chunk = line.largest_within(budget)
+    guess = line.largest_within(budget)
+    if guess is None:
+        return None
+    chunk = problem.n_probes if guess >= problem.most_rows() else guess
+    for _ in range(_CORRECTIONS):
+        used = measured(problem, operation, chunk)
+        if used <= budget or chunk == 1:
+            return chunk
+        chunk = max(1, math.floor(0.97 * chunk * budget / used))
+    return chunk
+
+
+def _require_within(problem: ProblemShape, operation: str, name: str, budget: int) -> int:
+    chunk = _within(problem, operation, budget)
     if chunk is None:
-        raise ValueError(
-            f"target_bytes must be at least {line.at(1):,}, the scratch of one probe at a time; got {budget:,}"
-        )
-    return min(chunk, problem.n_probes)
+        least = scratch_line(problem, operation).at(1)
+        raise ValueError(f"{name} must be at least {least:,}, the scratch of one probe at a time; got {budget:,}")
+    return chunk
 
 
 class MemoryReport(NamedTuple):
@@ -223,8 +181,8 @@ class MemoryReport(NamedTuple):
     def __str__(self) -> str:
         """A table in binary units."""
         names = {
-            "inputs": "inputs (cores, probes, residuals)",
-            "output": "output (gradient)",
+            "inputs": "inputs (cores, probes, numbers)",
+            "output": "output",
             "scratch_base": "scratch, whatever the chunk",
             "scratch_per_probe": "scratch per probe of a chunk",
             "scratch": f"scratch at chunk {self.chunk_size}",
@@ -253,8 +211,10 @@ def memory_report(
     n_shards: int = 1,
     stack_shape: Sequence[int] = (),
     dtype: Any = None,
+    kind: str = "probe",
+    operation: str = "transpose",
 ) -> MemoryReport:
-    """What the transpose needs: inputs, output, scratch per probe, the chunk, and the total, in bytes per device.
+    """What an operation needs: inputs, output, scratch per probe, the chunk, and the total, in bytes per device.
 
     Arguments as in `estimate_chunk_size`; `chunk_size` is an int, None (all at once) or ``"auto"``.
 
@@ -264,26 +224,42 @@ def memory_report(
       >>> report.chunk_size, report.total == report.inputs + report.output + report.scratch
       (100, True)
     """
-    problem = _problem(mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype)
+    problem = _problem(
+        mode_shapes, tucker_ranks, tt_ranks, order, n_probes, n_tangent, n_shards, stack_shape, dtype, kind
+    )
+    operation = validate.require_choice("operation", operation, OPERATIONS)
     checked = check_chunk_size(chunk_size, auto=True)
-    chunk = balanced_chunk(problem.n_probes, auto_chunk(problem) if isinstance(checked, str) else checked)
-    line = scratch_line(problem, "transpose")
-    frame, variations, ww, zz = problem.arrays(problem.n_probes)
-    inputs, output = problem.bytes_of(frame, ww, ww, zz), problem.bytes_of(variations)
-    scratch = _measured(problem, "transpose", chunk)
+    chunk = balanced_chunk(problem.n_probes, auto_chunk(problem, operation) if isinstance(checked, str) else checked)
+    line, (at, pp, zz), (frame, variations) = (
+        scratch_line(problem, operation),
+        problem.rows(problem.n_probes),
+        problem.cores(),
+    )
+    taken, given = {
+        "transpose": (zz, variations), "jacobian": (variations, zz), "gauss_newton": (variations, variations)
+    }[operation]  # fmt: skip
+    inputs, output = problem.bytes_of(frame, at, pp, taken), problem.bytes_of(given)
+    scratch = measured(problem, operation, chunk)
     per_probe = math.ceil(line.per_row)
     return MemoryReport(inputs, output, math.ceil(line.base), per_probe, chunk, scratch, inputs + output + scratch)
 
 
-def auto_chunk(problem: ProblemShape, operation: str = "transpose") -> int:
+def auto_chunk(problem: ProblemShape, operation: str = "transpose", memory: int | None = None) -> int:
     """The chunk that ``"auto"`` stands for: the fast one, or less where its scratch would be large.
 
-    Large is more than `SMALL_BYTES` and more than what is resident; a smaller chunk to save less than that is slow.
+    Large is more than `memory` allows; where nothing is said, more than `SMALL_BYTES` and more than what is resident: a
+    smaller chunk to save less than that is slow.
+
+    Raises:
+      ValueError: if one row at a time takes more than `memory`.
     """
     chunk = min(problem.n_probes, _fast_chunk(problem))
-    if _rough_bytes(problem, chunk) <= SMALL_BYTES:
+    budget = SMALL_BYTES if memory is None else memory
+    if _rough_bytes(problem, chunk) <= budget:
         return chunk
-    return min(chunk, _balanced(problem, operation, SMALL_BYTES))
+    if memory is None:
+        return min(chunk, _within(problem, operation, max(problem.resident_bytes(), SMALL_BYTES)) or 1)
+    return min(chunk, _require_within(problem, operation, "memory", memory))
 
 
 def _fast_chunk(problem: ProblemShape) -> int:

@@ -89,7 +89,7 @@ __all__ = [
     "with_room",
 ]
 
-_SAMPLING = ("order", "chunk_size")
+_SAMPLING = ("order", "chunk_size", "sharding")
 
 add = jax.jit(t3.add)
 add_scalar = jax.jit(t3.add_scalar)
@@ -133,14 +133,12 @@ geometry_frame = jax.jit(lambda kernel, x: kernel.frame(x)[0], static_argnums=0)
 geometry_project = jax.jit(lambda kernel, frame, v: kernel.project(frame, v), static_argnums=0)
 geometry_retract = jax.jit(lambda kernel, frame, v: kernel.retract(frame, v), static_argnums=0)
 
-t3_probes = jax.jit(core_derivatives.t3_probes, static_argnames=(*_SAMPLING, "sharding"))
+t3_probes = jax.jit(core_derivatives.t3_probes, static_argnames=_SAMPLING)
 t3_samples = jax.jit(core_derivatives.t3_samples, static_argnames=_SAMPLING)
-probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=(*_SAMPLING, "sharding"))
-probe_transpose = jax.jit(
-    probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sharding", "sum_over_probes", "reducer")
-)
+probe_jacobian = jax.jit(probe_maps.probe_jacobian, static_argnames=_SAMPLING)
 sample_jacobian = jax.jit(sample_maps.sample_jacobian, static_argnames=_SAMPLING)
-sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_samples", "reducer"))
+probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
+sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
 
 #: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}

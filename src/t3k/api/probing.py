@@ -2,17 +2,13 @@
 
 from typing import Any
 
-import jax
 from jax.sharding import NamedSharding
 
 from t3k.api import compiled, validate
-from t3k.api.frame import as_frame, as_variations
-from t3k.api.point_sampling import resolve_chunk
+from t3k.api.frame import T3Frame
 from t3k.api.probe_vectors import flat_vectors
-from t3k.api.stacks import merge_axes
-from t3k.kernels.sharded import n_shards, row_sharding
-from t3k.kernels.stored_arrays import reading
-from t3k.kernels.types import Array, Frame, Variations
+from t3k.api.tangent_maps import Limits, jacobian, transpose
+from t3k.kernels.types import Array, Variations
 
 __all__ = ["tv_probe_derivatives", "tv_probe_derivatives_transpose"]
 
@@ -25,6 +21,7 @@ def tv_probe_derivatives(
     order: int,
     chunk_size: int | str | None = "auto",
     *,
+    memory: int | str | None = None,
     sharding: NamedSharding | None = None,
 ) -> tuple[Array, ...]:
     """J: the derivatives of the probes of a tangent, as ``w_i`` moves along ``p_i``, orders 0 to `order`.
@@ -36,6 +33,7 @@ def tv_probe_derivatives(
       frame: `T3Frame` or ``(up, down, left, right)``, with stack C.
       order: the highest derivative, a static int.
       chunk_size: probes at a time, None for all at once, or ``"auto"``.
+      memory: with ``"auto"``, the scratch allowed besides inputs and outputs, per device: ``"2GB"``, or bytes.
       sharding: how the first probe axis is spread over devices, as ``NamedSharding(mesh, PartitionSpec("w"))``; None
         reads it from `ww`, which does not tell inside `jax.jit` if the mesh axes are of type ``Auto``.
 
@@ -57,31 +55,8 @@ def tv_probe_derivatives(
       >>> [z.shape for z in t3k.tv_probe_derivatives(ww, ww, v.variations, v.frame, 1)]
       [(2, 3, 4), (2, 3, 5)]
     """
-    order, frame = validate.as_order(order), as_frame(frame)
-    variations = as_variations(variations, frame)
-    probes, ww, pp = flat_vectors(ww, pp, frame.shape, frame.dtype, order)
-    points = frame.stack_shape
-    stack = variations.tucker[0].shape[:-2]
-    tangents = stack[: len(stack) - len(points)]
-    n_tangent = merge_axes(variations.tucker[0], 0, len(tangents)).shape[0] if tangents else 1
-    sharding = sharding or row_sharding(ww[0])
-    n_probes = ww[0].shape[0] // n_shards(sharding)
-    chunk = resolve_chunk(chunk_size, frame.up, frame.left, order, n_probes, n_tangent, "jacobian")
-
-    def kernel(v: Variations, f: Frame) -> tuple[Array, ...]:
-        return tuple(compiled.probe_jacobian(ww, pp, v, f, order, chunk_size=chunk, sharding=sharding))
-
-    coordinates, cores = variations.cores, frame.cores
-    if points:
-        kernel = jax.vmap(kernel, out_axes=2)
-        cores = merge_axes(cores, 0, len(points))
-        coordinates = merge_axes(coordinates, len(tangents), len(points))
-    if tangents:
-        kernel = jax.vmap(kernel, in_axes=(0, None), out_axes=2)
-        coordinates = merge_axes(coordinates, 0, len(tangents))
-    with reading(ww, pp) as wait:
-        zz = wait(kernel(coordinates, cores))
-    return tuple(z.reshape(order + 1, *probes, *stack, z.shape[-1]) for z in zz)
+    limits = Limits(chunk_size, memory, sharding)
+    return tuple(jacobian(compiled.probe_jacobian, flat_vectors, ww, pp, variations, frame, order, limits))
 
 
 def tv_probe_derivatives_transpose(
@@ -93,6 +68,7 @@ def tv_probe_derivatives_transpose(
     sum_over_probes: bool = False,
     chunk_size: int | str | None = "auto",
     *,
+    memory: int | str | None = None,
     sharding: NamedSharding | None = None,
 ) -> Variations:
     """J^T: residual jets back-projected to a gradient with respect to the variations, streamed over the probes.
@@ -105,6 +81,7 @@ def tv_probe_derivatives_transpose(
       order: the highest derivative, a static int.
       sum_over_probes: sum over W, or keep it as leading axes of the gradient.
       chunk_size: probes at a time, None for all at once, or ``"auto"``. Peak memory is inputs, gradient, one chunk.
+      memory: as in `tv_probe_derivatives`.
       sharding: as in `tv_probe_derivatives`.
 
     Returns:
@@ -127,35 +104,10 @@ def tv_probe_derivatives_transpose(
       >>> [u.shape for u in dU], [g.shape for g in dG]
       ([(2, 4), (2, 5)], [(1, 2, 2), (2, 2, 1)])
     """
-    order, frame = validate.as_order(order), as_frame(frame)
-    probes, ww, pp = flat_vectors(ww, pp, frame.shape, frame.dtype, order)
-    zz = validate.require_residuals("ztildes", ztildes, order, probes, frame.shape, frame.dtype)
-    points = frame.stack_shape
-    stack = zz[0].shape[1 + len(probes) : -1]
-    tangents = stack[: len(stack) - len(points)]
-    if stack[len(tangents) :] != points:
-        raise ValueError(f"the stack of ztildes must end with that of the frame, {points}; got {stack}")
-    zz = merge_axes(zz, 1, len(probes))
-    n_tangent = merge_axes(zz[0], 2, len(tangents)).shape[2] if tangents else 1
-    sharding = sharding or row_sharding(ww[0])
-    n_probes = ww[0].shape[0] // n_shards(sharding)
-    chunk = resolve_chunk(chunk_size, frame.up, frame.left, order, n_probes, n_tangent)
 
-    def kernel(z: tuple[Array, ...], f: Frame) -> Variations:
-        return compiled.probe_transpose(
-            z, ww, pp, f, order, sum_over_probes=sum_over_probes, chunk_size=chunk, sharding=sharding
-        )
+    def residuals(order: int, probes: tuple[int, ...], frame: T3Frame) -> tuple[Any, tuple[int, ...]]:
+        zz = validate.require_residuals("ztildes", ztildes, order, probes, frame.shape, frame.dtype)
+        return zz, zz[0].shape[1 + len(probes) : -1]
 
-    cores, axis = frame.cores, 0 if sum_over_probes else 1
-    if points:
-        kernel = jax.vmap(kernel, in_axes=(2, 0), out_axes=axis)
-        cores = merge_axes(cores, 0, len(points))
-        zz = merge_axes(zz, 2 + len(tangents), len(points))
-    if tangents:
-        kernel = jax.vmap(kernel, in_axes=(2, None), out_axes=axis)
-        zz = merge_axes(zz, 2, len(tangents))
-    with reading(zz, ww, pp) as wait:
-        gradient = wait(kernel(zz, cores))
-    lead = stack if sum_over_probes else (*probes, *stack)
-    flat = (not sum_over_probes) + bool(tangents) + bool(points)
-    return jax.tree.map(lambda g: g.reshape(*lead, *g.shape[flat:]), gradient)
+    limits = Limits(chunk_size, memory, sharding)
+    return transpose(compiled.probe_transpose, flat_vectors, residuals, ww, pp, frame, order, sum_over_probes, limits)

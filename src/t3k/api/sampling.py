@@ -6,15 +6,14 @@ They are `t3k.api.probing` for samples that leave no mode free; both kinds share
 from collections.abc import Callable
 from typing import Any
 
-import jax
+from jax.sharding import NamedSharding
 
 from t3k.api import compiled, validate
-from t3k.api.frame import as_frame, as_variations
+from t3k.api.frame import T3Frame
 from t3k.api.indices import flat_indices
-from t3k.api.point_sampling import resolve_chunk
 from t3k.api.probe_vectors import flat_vectors
-from t3k.api.stacks import merge_axes
-from t3k.kernels.types import Array, Frame, Variations
+from t3k.api.tangent_maps import Limits, jacobian, transpose
+from t3k.kernels.types import Array, Variations
 
 __all__ = [
     "tv_apply_derivatives",
@@ -25,7 +24,15 @@ __all__ = [
 
 
 def tv_apply_derivatives(
-    ww: Any, pp: Any, variations: Any, frame: Any, order: int, chunk_size: int | str | None = "auto"
+    ww: Any,
+    pp: Any,
+    variations: Any,
+    frame: Any,
+    order: int,
+    chunk_size: int | str | None = "auto",
+    *,
+    memory: int | str | None = None,
+    sharding: NamedSharding | None = None,
 ) -> Array:
     """J: the derivatives of a tangent contracted with a vector in every mode, as ``w_i`` moves along ``p_i``.
 
@@ -36,6 +43,8 @@ def tv_apply_derivatives(
       frame: `T3Frame` or ``(up, down, left, right)``, with stack C.
       order: the highest derivative, a static int.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      memory: as in `tv_probe_derivatives`.
+      sharding: as in `tv_probe_derivatives`.
 
     Returns:
       An array ``(order+1,) + W + V + C`` in the dtype of the frame.
@@ -51,11 +60,20 @@ def tv_apply_derivatives(
       >>> t3k.tv_apply_derivatives(ww, ww, v.variations, v.frame, 1).shape
       (2, 3)
     """
-    return _jacobian(flat_vectors, ww, pp, variations, frame, order, chunk_size)
+    limits = Limits(chunk_size, memory, sharding)
+    return jacobian(compiled.sample_jacobian, flat_vectors, ww, pp, variations, frame, order, limits)
 
 
 def tv_entries_derivatives(
-    index: Any, pp: Any, variations: Any, frame: Any, order: int, chunk_size: int | str | None = "auto"
+    index: Any,
+    pp: Any,
+    variations: Any,
+    frame: Any,
+    order: int,
+    chunk_size: int | str | None = "auto",
+    *,
+    memory: int | str | None = None,
+    sharding: NamedSharding | None = None,
 ) -> Array:
     """J: the derivatives of entries of a tangent, as unit vectors move along ``p_i``.
 
@@ -66,6 +84,8 @@ def tv_entries_derivatives(
       frame: `T3Frame` or ``(up, down, left, right)``, with stack C.
       order: the highest derivative, a static int.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      memory: as in `tv_probe_derivatives`.
+      sharding: as in `tv_probe_derivatives`.
 
     Returns:
       An array ``(order+1,) + W + V + C`` in the dtype of the frame.
@@ -73,7 +93,8 @@ def tv_entries_derivatives(
     Raises:
       TypeError, ValueError, IndexError: if an argument does not fit, before anything is compiled.
     """
-    return _jacobian(flat_indices, index, pp, variations, frame, order, chunk_size)
+    limits = Limits(chunk_size, memory, sharding)
+    return jacobian(compiled.sample_jacobian, flat_indices, index, pp, variations, frame, order, limits)
 
 
 def tv_apply_derivatives_transpose(
@@ -84,6 +105,9 @@ def tv_apply_derivatives_transpose(
     order: int,
     sum_over_probes: bool = False,
     chunk_size: int | str | None = "auto",
+    *,
+    memory: int | str | None = None,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """J^T: residuals of `tv_apply_derivatives` back-projected to a gradient, streamed over the samples.
 
@@ -95,6 +119,8 @@ def tv_apply_derivatives_transpose(
       order: the highest derivative, a static int.
       sum_over_probes: sum over W, or keep it as leading axes of the gradient.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      memory: as in `tv_probe_derivatives`.
+      sharding: as in `tv_probe_derivatives`.
 
     Returns:
       ``(dU_tildes, dG_tildes)``: per mode ``[W +] V + C + (m_i, N_i)`` and ``[W +] V + C + (rL_i, n_i, rR_{i+1})``, in
@@ -111,7 +137,8 @@ def tv_apply_derivatives_transpose(
       >>> [u.shape for u in dU]
       [(3, 2, 4), (3, 2, 5)]
     """
-    return _transpose(flat_vectors, ztildes, ww, pp, frame, order, sum_over_probes, chunk_size)
+    limits = Limits(chunk_size, memory, sharding)
+    return _transpose(flat_vectors, ztildes, ww, pp, frame, order, sum_over_probes, limits)
 
 
 def tv_entries_derivatives_transpose(
@@ -122,6 +149,9 @@ def tv_entries_derivatives_transpose(
     order: int,
     sum_over_probes: bool = False,
     chunk_size: int | str | None = "auto",
+    *,
+    memory: int | str | None = None,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """J^T: residuals of `tv_entries_derivatives` back-projected to a gradient; no unit vector is formed.
 
@@ -130,46 +160,8 @@ def tv_entries_derivatives_transpose(
     Raises:
       TypeError, ValueError, IndexError: if an argument does not fit, before anything is compiled.
     """
-    return _transpose(flat_indices, ztildes, index, pp, frame, order, sum_over_probes, chunk_size)
-
-
-def _jacobian(
-    flatten: Callable[..., Any], at: Any, pp: Any, variations: Any, frame: Any, order: Any, chunk_size: Any
-) -> Array:
-    order, frame = validate.as_order(order), as_frame(frame)
-    variations = as_variations(variations, frame)
-    probes, at, pp = flatten(at, pp, frame.shape, frame.dtype, order)
-    points, stack = frame.stack_shape, variations.tucker[0].shape[:-2]
-    tangents = stack[: len(stack) - len(points)]
-    n_tangent = merge_axes(variations.tucker[0], 0, len(tangents)).shape[0] if tangents else 1
-    chunk = resolve_chunk(chunk_size, frame.up, frame.left, order, at[0].shape[0], n_tangent, "jacobian")
-
-    def kernel(v: Variations, f: Frame) -> Array:
-        return compiled.sample_jacobian(at, pp, v, f, order, chunk_size=chunk)
-
-    coordinates, cores = variations.cores, frame.cores
-    if points:
-        kernel = jax.vmap(kernel, out_axes=2)
-        cores = merge_axes(cores, 0, len(points))
-        coordinates = merge_axes(coordinates, len(tangents), len(points))
-    if tangents:
-        kernel = jax.vmap(kernel, in_axes=(0, None), out_axes=2)
-        coordinates = merge_axes(coordinates, 0, len(tangents))
-    return kernel(coordinates, cores).reshape(order + 1, *probes, *stack)
-
-
-def _residuals(ztildes: Any, order: int, probes: tuple[int, ...], points: tuple[int, ...], dtype: Any) -> Array:
-    residual = validate.as_array("ztildes", ztildes, dtype).astype(dtype)
-    expected = (order + 1, *probes)
-    if residual.shape[: len(expected)] != expected:
-        raise ValueError(
-            f"ztildes must have shape {expected} + V + C (order+1 = {order + 1}, sample axes {probes}); "
-            f"got {residual.shape}"
-        )
-    stack = residual.shape[len(expected) :]
-    if stack[len(stack) - len(points) :] != points:
-        raise ValueError(f"the stack of ztildes must end with that of the frame, {points}; got {stack}")
-    return residual
+    limits = Limits(chunk_size, memory, sharding)
+    return _transpose(flat_indices, ztildes, index, pp, frame, order, sum_over_probes, limits)
 
 
 def _transpose(
@@ -178,32 +170,17 @@ def _transpose(
     at: Any,
     pp: Any,
     frame: Any,
-    order: Any,
+    order: int,
     sum_over_probes: bool,
-    chunk_size: Any,
+    limits: Limits,
 ) -> Variations:
-    order, frame = validate.as_order(order), as_frame(frame)
-    probes, at, pp = flatten(at, pp, frame.shape, frame.dtype, order)
-    points = frame.stack_shape
-    zz = _residuals(ztildes, order, probes, points, frame.dtype)
-    stack = zz.shape[1 + len(probes) :]
-    tangents = stack[: len(stack) - len(points)]
-    zz = merge_axes(zz, 1, len(probes))
-    n_tangent = merge_axes(zz, 2, len(tangents)).shape[2] if tangents else 1
-    chunk = resolve_chunk(chunk_size, frame.up, frame.left, order, at[0].shape[0], n_tangent)
+    def residuals(order: int, samples: tuple[int, ...], frame: T3Frame) -> tuple[Array, tuple[int, ...]]:
+        zz, expected = validate.as_array("ztildes", ztildes, frame.dtype).astype(frame.dtype), (order + 1, *samples)
+        if zz.shape[: len(expected)] != expected:
+            raise ValueError(
+                f"ztildes must have shape {expected} + V + C (order+1 = {order + 1}, sample axes {samples}); "
+                f"got {zz.shape}"
+            )
+        return zz, zz.shape[len(expected) :]
 
-    def kernel(z: Array, f: Frame) -> Variations:
-        return compiled.sample_transpose(z, at, pp, f, order, sum_over_samples=sum_over_probes, chunk_size=chunk)
-
-    cores, axis = frame.cores, 0 if sum_over_probes else 1
-    if points:
-        kernel = jax.vmap(kernel, in_axes=(2, 0), out_axes=axis)
-        cores = merge_axes(cores, 0, len(points))
-        zz = merge_axes(zz, 2 + len(tangents), len(points))
-    if tangents:
-        kernel = jax.vmap(kernel, in_axes=(2, None), out_axes=axis)
-        zz = merge_axes(zz, 2, len(tangents))
-    gradient = kernel(zz, cores)
-    lead = stack if sum_over_probes else (*probes, *stack)
-    flat = (not sum_over_probes) + bool(tangents) + bool(points)
-    return jax.tree.map(lambda g: g.reshape(*lead, *g.shape[flat:]), gradient)
+    return transpose(compiled.sample_transpose, flatten, residuals, at, pp, frame, order, sum_over_probes, limits)

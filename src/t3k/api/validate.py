@@ -26,6 +26,7 @@ __all__ = [
     "check_chunk_size",
     "common_dtype",
     "is_concrete",
+    "require_choice",
     "require_cores",
     "require_finite",
     "require_frame",
@@ -113,6 +114,21 @@ def _as_row_array(name: str, x: Any, dtype: Any) -> Any:
     if not isinstance(x, StoredArray):
         return StoredArray(x, dtype)
     return x if x.dtype == dtype else StoredArray(x.source, dtype)
+
+
+def require_choice(name: str, word: Any, choices: Sequence[str]) -> str:
+    """`word`, if it is one of the choices.
+
+    Raises:
+      ValueError: if it is not.
+
+    Example:
+      >>> require_choice("kind", "probe", ("probe", "apply"))
+      'probe'
+    """
+    if word not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {word!r}")
+    return word
 
 
 def as_order(order: Any) -> int:

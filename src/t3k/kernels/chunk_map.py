@@ -12,7 +12,7 @@ from t3k.kernels.chunking import check_chunk_size, chunk_reduce
 from t3k.kernels.compiled import program_of
 from t3k.kernels.jacobian_problem import intermediate_bytes
 from t3k.kernels.reducers import concat
-from t3k.kernels.scratch import parse_memory, scratch_bytes
+from t3k.kernels.scratch import check_memory, scratch_bytes
 from t3k.kernels.types import Array
 
 __all__ = ["chunk_map"]
@@ -74,9 +74,7 @@ def chunk_map(
       (10, [1, 2, 3, 4, 5])
     """
     chunk_size = check_chunk_size(chunk_size, auto=True)
-    if memory is not None and chunk_size != "auto":
-        raise ValueError(f'memory is a bound for chunk_size="auto" to keep; got chunk_size={chunk_size!r} as well')
-    budget = None if memory is None else parse_memory(memory)
+    budget = check_memory(memory, chunk_size)
     leaves, structure = jax.tree.flatten(xs)
     axes = _row_axes(in_axes, xs, [jnp.shape(leaf) for leaf in leaves])
     reducers, reducers_structure = jax.tree.flatten(_reducers(reduce, out_axes))

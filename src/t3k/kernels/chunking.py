@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
+from t3k.kernels.reducers import flatten_outputs
 from t3k.kernels.row_axes import leaf_axes
 from t3k.kernels.sharded import n_shards, over_shards
 from t3k.kernels.stored_arrays import StoredArray, block_rows, flatten_stored
@@ -118,8 +119,6 @@ def _by_blocks(
     fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int, read: int, n_rows: int, axes: Any
 ) -> Any:
     """Two loops: one reads `read` rows at a time from files, and the one within takes those by `chunk_size`."""
-    if not all(hasattr(reducer, "across") for reducer in jax.tree.leaves(reducers)):
-        raise ValueError("entries must be sampled from arrays in memory; got some in files")
 
     def block(rows: Any, counted: Array | None) -> Any:
         def chunk(xs: Any, valid: Array | None) -> Any:
@@ -128,7 +127,8 @@ def _by_blocks(
 
         return _loop(chunk, (rows, counted), reducers, chunk_size, read, (axes, 0))
 
-    return _loop(block, xs, reducers, read, n_rows, axes)
+    of_blocks = jax.tree.map(lambda reducer: getattr(reducer, "of_results", reducer), reducers)
+    return _loop(block, xs, of_blocks, read, n_rows, axes)
 
 
 def _both(mask: Array | None, other: Array | None) -> Array | None:
@@ -159,28 +159,27 @@ def _loop(fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int | Non
 
     n_steps = math.ceil(n_rows / size)
     shapes = jax.eval_shape(block, jnp.int32(0))[1]
-    blocks, out_structure = jax.tree.flatten(shapes)
-    per_leaf = jax.tree.leaves(jax.tree.broadcast(reducers, shapes))
+    blocks, each, out_structure = flatten_outputs(shapes, reducers)
 
     def body(carry: tuple[Array, list[Any]], _: None) -> tuple[tuple[Array, list[Any]], None]:
         step, states = carry
         start, outputs = block(step)
-        columns = zip(per_leaf, states, jax.tree.leaves(outputs), strict=True)
+        columns = zip(each, states, out_structure.flatten_up_to(outputs), strict=True)
         states = [reducer.combine(state, output, start) for reducer, state, output in columns]
         return (step + 1, states), None
 
-    states = [reducer.init(shape, n_rows) for reducer, shape in zip(per_leaf, blocks, strict=True)]
+    states = [reducer.init(shape, n_rows) for reducer, shape in zip(each, blocks, strict=True)]
     # The step is carried: as an input of the scan it would be an array as long as there are chunks.
     (_, states), _ = jax.lax.scan(body, (jnp.int32(0), states), length=n_steps)
-    results = [reducer.finish(state) for reducer, state in zip(per_leaf, states, strict=True)]
+    results = [reducer.finish(state) for reducer, state in zip(each, states, strict=True)]
     return jax.tree.unflatten(out_structure, results)
 
 
 def _one_block(fun: Callable[..., Any], xs: Any, reducers: Any, n_rows: int) -> Any:
     """The dense case: one block, through the same reducers so that a reducer may transform its result."""
-    outputs = fun(xs, None)
-
-    def reduce(reducer: Any, output: Array) -> Array:
-        return reducer.finish(reducer.combine(reducer.init(jax.typeof(output), n_rows), output, 0))
-
-    return jax.tree.map(reduce, jax.tree.broadcast(reducers, outputs), outputs)
+    outputs, each, structure = flatten_outputs(fun(xs, None), reducers)
+    results = []
+    for reducer, output in zip(each, outputs, strict=True):
+        start = reducer.init(jax.tree.map(jax.typeof, output), n_rows)
+        results.append(reducer.finish(reducer.combine(start, output, 0)))
+    return jax.tree.unflatten(structure, results)

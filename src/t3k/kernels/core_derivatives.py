@@ -88,16 +88,26 @@ def t3_probes(
     return measure_cores(value, jacobian, x, (ww, pp))
 
 
-def t3_samples(at: Cores, pp: Cores | None, x: T3Cores, order: int, *, chunk_size: int | None) -> Array:
+def t3_samples(
+    at: Cores,
+    pp: Cores | None,
+    x: T3Cores,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
+) -> Array:
     """The applies or entries of a T3 and their derivatives, ``(t, w)``, with a streamed derivative by its cores.
 
     Arguments as in `sample_maps.sample_jacobian`.
     """
 
     def value(x: T3Cores, sample: Any) -> Array:
-        return point_samples(sample[0], sample[1], corewise_frame(x)[0], order, chunk_size=chunk_size)
+        frame, _ = corewise_frame(x)
+        return point_samples(sample[0], sample[1], frame, order, chunk_size=chunk_size, sharding=sharding)
 
     def jacobian(x: T3Cores, sample: Any, v: Variations) -> Array:
-        return sample_jacobian(sample[0], sample[1], v, corewise_frame(x)[0], order, chunk_size=chunk_size)
+        frame, _ = corewise_frame(x)
+        return sample_jacobian(sample[0], sample[1], v, frame, order, chunk_size=chunk_size, sharding=sharding)
 
     return measure_cores(value, jacobian, x, (at, pp))

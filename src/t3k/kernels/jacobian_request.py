@@ -4,7 +4,7 @@ from typing import Any
 
 from t3k.kernels.chunking import check_chunk_size
 from t3k.kernels.jacobian_problem import Request, normalize_argnums
-from t3k.kernels.scratch import parse_memory
+from t3k.kernels.scratch import check_memory
 
 __all__ = ["make_request"]
 
@@ -30,7 +30,5 @@ def make_request(
     if not (linearize is True or linearize is False or linearize == "auto"):
         raise ValueError(f'linearize must be True, False or "auto"; got {linearize!r}')
     chunk = check_chunk_size(chunk_size, auto=True)
-    if memory is not None and chunk != "auto":
-        raise ValueError(f'memory is a bound for chunk_size="auto" to keep; got chunk_size={chunk_size!r} as well')
-    budget = None if memory is None else parse_memory(memory)
+    budget = check_memory(memory, chunk)
     return Request(product, mode, name, normalize_argnums(argnums), chunk, budget, linearize, **flags)

@@ -8,11 +8,9 @@ All maps take one T3 frame, one tangent and one probe axis w; stacks are `jax.vm
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
-from t3k.kernels.chunking import LANE, chunk_reduce
 from t3k.kernels.linear_map import linear_map
 from t3k.kernels.probe_blocks import (
     GradientBlock,
@@ -24,7 +22,8 @@ from t3k.kernels.probe_blocks import (
 )
 from t3k.kernels.probe_cores import frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, concat
-from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
+from t3k.kernels.streaming import as_variations, counted, part_axes, rows_at_once, stream
+from t3k.kernels.types import Array, Cores, Frame, Variations, like_train
 
 __all__ = [
     "Probes",
@@ -33,7 +32,6 @@ __all__ = [
     "point_probes",
     "probe_jacobian",
     "probe_transpose",
-    "rows_at_once",
 ]
 
 
@@ -51,8 +49,6 @@ class Probes(NamedTuple):
     rows: Array | None = None
 
 
-#: What the lifted jets of one core may take before a chunk is cut shorter than asked for.
-LIFTED_BYTES = 64 * 2**20
 #: The axis of the probes in ``ww (w, o)`` and ``zz (t, w, o)``, whether they are tuples or stacked.
 PROBE_AXIS = -2
 #: The same axis of one ``z (t, w, o)``, from the front.
@@ -69,58 +65,8 @@ def _check_measurements(probes: Probes, frame: Frame, order: int, **zz: Cores) -
     check_weights(order, probes.ww, probes.weights, probes.rows)
 
 
-def _n_probes(ww: Cores) -> int:
-    return ww[0].shape[0]
-
-
-def _row_weights(rows: Array | None, valid: Array | None, like: Array) -> Array | None:
-    """The probes' own weights, zero where a chunk overlaps the one before it."""
-    if valid is None:
-        return rows
-    return valid.astype(like.dtype) if rows is None else jnp.where(valid, rows, 0)
-
-
-def _part_axes(gradient: GradientBlock, frame: Frame) -> GradientBlock:
-    """The gradient with the left bond and the Tucker index of dG apart.
-
-    A block does this itself: to reshape what is concatenated may cost a copy of all of it.
-    """
-    cores = zip(gradient.tt, as_tuple(frame.left), strict=True)
-    tt = tuple(dG.reshape(*dG.shape[:-2], *core.shape[:2], dG.shape[-1]) for dG, core in cores)
-    return GradientBlock(gradient.tucker, tt)
-
-
-def _variations(gradient: GradientBlock, frame: Frame) -> Variations:
-    """The gradient as variations in the layout of the frame."""
-    return Variations(like_train(gradient.tucker, frame.up), like_train(gradient.tt, frame.left))
-
-
-def rows_at_once(chunk_size: int | None, frame: Frame, order: int) -> int | None:
-    """At most `chunk_size`, and no more than keep the lifted jets of a core within `LIFTED_BYTES`.
-
-    Beyond that, more rows make nothing faster: the matrix products are large enough and the cache is left behind.
-    """
-    if chunk_size is None:
-        return None
-    sizes = [
-        (L.shape[0], L.shape[1], R.shape[2]) for L, R in zip(as_tuple(frame.left), as_tuple(frame.right), strict=True)
-    ]
-    largest = max(max(a * k, k * b, a * b) for a, k, b in sizes)
-    row_bytes = (5 * (order + 1) + 2) * largest * frame.up[0].dtype.itemsize
-    return min(chunk_size, max(LANE, LIFTED_BYTES // row_bytes // LANE * LANE))
-
-
-def _stream(
-    block: Any, xs: Any, fixed: Any, reducers: Any, rows: int | None, axes: Any, sharding: NamedSharding | None
-) -> Any:
-    """Reduces ``block((xs, fixed), valid)``; `xs` begins with the probe vectors.
-
-    What a block needs besides rows is passed to it, since `jax.shard_map` cannot close over arrays on explicit axes.
-    """
-    n_rows = _n_probes(xs[0])
-    return chunk_reduce(
-        block, (xs, fixed), reducers, chunk_size=rows, n_rows=n_rows, axes=(axes, None), sharding=sharding
-    )
+def _parted(gradient: GradientBlock, frame: Frame) -> GradientBlock:
+    return gradient._replace(tt=part_axes(gradient.tt, frame))
 
 
 def probe_jacobian(
@@ -179,7 +125,7 @@ def _jacobian(
         return jacobian_block(cores, tangents, ww, pp, order)
 
     rows = rows_at_once(chunk_size, frame, order)
-    zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
+    zz = stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
     return like_train(zz, ww)
 
 
@@ -208,7 +154,7 @@ def point_probes(
         return point_block(cores, point, ww, pp, order)
 
     rows = rows_at_once(chunk_size, frame, order)
-    zz = _stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows, PROBE_AXIS, sharding)
+    zz = stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
     return like_train(zz, ww)
 
 
@@ -246,12 +192,13 @@ def probe_transpose(
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, zz), cores = xs
-        rows = _row_weights(None, valid, cores[0].up) if sum_over_probes else None
-        return _part_axes(transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes), frame)
+        rows = counted(None, valid, cores[0].up.dtype) if sum_over_probes else None
+        return _parted(transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes), frame)
 
     reduction = reducer if sum_over_probes else concat(0)
     rows = rows_at_once(chunk_size, frame, order)
-    return _variations(_stream(block, (ww, pp, ztildes), fixed, reduction, rows, PROBE_AXIS, sharding), frame)
+    xs = ww, pp, ztildes
+    return as_variations(frame, *stream(block, xs, fixed, reduction, rows=rows, axes=PROBE_AXIS, sharding=sharding))
 
 
 def gauss_newton_product(
@@ -281,12 +228,12 @@ def gauss_newton_product(
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, rows), (cores, tangents, weights) = xs
-        rows = _row_weights(rows, valid, cores[0].up)
-        return _part_axes(gauss_newton_block(cores, tangents, ww, pp, order, weights, rows), frame)
+        rows = counted(rows, valid, cores[0].up.dtype)
+        return _parted(gauss_newton_block(cores, tangents, ww, pp, order, weights, rows), frame)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
     rows = rows_at_once(chunk_size, frame, order)
-    return _variations(_stream(block, xs, fixed, reducer, rows, axes, sharding), frame)
+    return as_variations(frame, *stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding))
 
 
 def misfit(
@@ -323,11 +270,11 @@ def misfit(
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
         (ww, pp, measured, rows), (cores, point, weights) = xs
-        rows = _row_weights(rows, valid, cores[0].up)
+        rows = counted(rows, valid, cores[0].up.dtype)
         value, blocks = residual_block(cores, point, ww, pp, measured, order, weights, rows, gradient=gradient)
-        return value, None if blocks is None else _part_axes(blocks, frame)
+        return value, None if blocks is None else _parted(blocks, frame)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
     rows = rows_at_once(chunk_size, frame, order)
-    value, variations = _stream(block, xs, fixed, reducer, rows, axes, sharding)
-    return value, _variations(variations, frame) if gradient else None
+    value, found = stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding)
+    return value, as_variations(frame, *found) if gradient else None

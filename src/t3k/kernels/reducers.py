@@ -10,11 +10,12 @@ A reducer is a small stateless value with six functions::
     spec   = spec(names)                     how that result lies on the devices
 
 `add` and `compensated_add` sum the chunks' partial sums; `concat` writes each chunk's rows into their place in the
-result, which is never stacked and then concatenated. Reducers hash and compare by value, so that jit caches hit.
+result, which is never stacked and then concatenated; `add_at` adds rows where their indices say. Reducers hash and
+compare by value, so that jit caches hit.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from jax.sharding import PartitionSpec
 from t3k.kernels.types import Array
 from t3k.kernels.varying import vary_like
 
-__all__ = ["MeshAxes", "Reducer", "add", "compensated_add", "concat"]
+__all__ = ["IndexedRows", "MeshAxes", "Reducer", "add", "add_at", "compensated_add", "concat", "flatten_outputs"]
 
 #: Mesh axes, as if they were one.
 MeshAxes = tuple[str, ...]
@@ -144,6 +145,58 @@ class concat:  # noqa: N801 - a value like `add`, which happens to have a parame
         if self.axis < 0:
             raise ValueError(f"rows on devices must be concatenated along an axis >= 0; got {self.axis}")
         return PartitionSpec(*(None,) * self.axis, names)
+
+
+class IndexedRows(NamedTuple):
+    """One output of a chunk: ``rows (w, m)``, and for each the integer ``at (w,)`` of its column in the result."""
+
+    at: Array
+    rows: Array
+
+
+def flatten_outputs(outputs: Any, reducers: Any) -> tuple[list[Any], list[Any], Any]:
+    """The outputs of a chunk, a reducer for each from a tree prefix, and the structure of the outputs.
+
+    Example:
+      >>> jax.tree.leaves(flatten_outputs((1, [2, 3]), (concat(1), concat()))[1])
+      [concat(axis=1), concat(axis=0), concat(axis=0)]
+    """
+    leaves, structure = jax.tree.flatten(outputs, is_leaf=lambda x: isinstance(x, IndexedRows))
+    return (
+        leaves,
+        jax.tree.leaves(jax.tree.broadcast(reducers, jax.tree.unflatten(structure, [0] * len(leaves)))),
+        structure,
+    )
+
+
+@dataclass(frozen=True)
+class add_at(_Sum):  # noqa: N801 - see `concat`
+    """Adds `IndexedRows` to the columns of the result ``(m, size)`` that their indices name.
+
+    The sum lives in the loop's carry, where the additions are done in place, so that a chunk costs its own rows even
+    where `size` is very large.
+    """
+
+    size: int
+
+    @property
+    def of_results(self) -> Reducer:
+        """How results of parts of the rows become one, where they are not of the form of an output."""
+        return add
+
+    def init(self, block: IndexedRows, n_rows: int) -> Array:
+        """The result, transposed and zero."""
+        del n_rows
+        return vary_like(jnp.zeros((self.size, block.rows.shape[1]), block.rows.dtype), block.rows)
+
+    def combine(self, state: Array, block: IndexedRows, start: Array | int) -> Array:
+        """The result with a chunk's rows added."""
+        del start
+        return state.at[block.at].add(block.rows)
+
+    def finish(self, state: Array) -> Array:
+        """The result."""
+        return state.T
 
 
 #: Sums the chunks.

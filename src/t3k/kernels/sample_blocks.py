@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from t3k.kernels.jets import scale_orders, taylor_scales, total
 from t3k.kernels.probe_blocks import matmul_probes
 from t3k.kernels.probe_cores import FrameCore, TangentCore
+from t3k.kernels.reducers import IndexedRows
 from t3k.kernels.sample_sweeps import SampleParts, adjoint_sweep, forward_sweep
 from t3k.kernels.sweeps import Runs, find_runs, stack_runs, unstack_runs
 from t3k.kernels.types import Array, Cores, Jet, as_tuple
@@ -30,12 +31,12 @@ __all__ = [
 class SampleGradient(NamedTuple):
     """The gradient of a block, per mode: dG ``(a k, b)`` and the two parts of dU, of which one may be missing.
 
-    ``tucker (m, o)`` comes from vectors, and ``columns (w, m)`` has yet to be added to the columns of dU at the
-    samples' indices. Where samples are kept apart, both trains have a leading w, and all of dU is in `tucker`.
+    ``tucker (m, o)`` comes from vectors, and `columns` have yet to be added to those of dU at the samples' indices.
+    Where samples are kept apart, both trains have a leading w, and all of dU is in `tucker`.
     """
 
     tucker: tuple[Array | None, ...]
-    columns: tuple[Array | None, ...]
+    columns: tuple[IndexedRows | None, ...]
     tt: tuple[Array, ...]
 
 
@@ -103,6 +104,10 @@ def _tucker(core: FrameCore, part: SampleParts, vectors: Sequence[Array], kept: 
     return total(terms) if terms else None
 
 
+def _columns(part: SampleParts, at: Array) -> IndexedRows | None:
+    return IndexedRows(at, part.dxi_tilde[0].T) if at.ndim == 1 else None
+
+
 def _assemble(
     cores: Sequence[FrameCore], inputs: _Inputs, mus: Sequence[Jet], residual: Array, *, kept: bool = False
 ) -> SampleGradient:
@@ -114,8 +119,7 @@ def _assemble(
     parts = unstack_runs(inputs.runs, parts)
     modes = list(zip(cores, parts, inputs.vectors, strict=True))
     tucker = tuple(_tucker(core, part, vectors, kept) for core, part, vectors in modes)
-    by_index = not kept and inputs.vectors[0][0].ndim == 1
-    columns = tuple(part.dxi_tilde[0].T if by_index else None for part in parts)
+    columns = tuple(None if kept else _columns(part, vectors[0]) for _, part, vectors in modes)
     return SampleGradient(tucker, columns, tuple(part.core for part in parts))
 
 

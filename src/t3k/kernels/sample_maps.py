@@ -4,19 +4,16 @@ They are the maps of `probe_maps` for these samples, with the same promise: scra
 take one T3 frame, one tangent and one sample axis w; stacks are `jax.vmap` over them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import bind, check_frame, check_samples, check_variations
-from t3k.kernels.chunking import chunk_reduce
 from t3k.kernels.jets import total
 from t3k.kernels.linear_map import linear_map
-from t3k.kernels.probe_cores import frame_cores, tangent_cores
-from t3k.kernels.probe_maps import rows_at_once
-from t3k.kernels.reducers import Reducer, add, concat
+from t3k.kernels.probe_cores import FrameCore, frame_cores, tangent_cores
+from t3k.kernels.reducers import Reducer, add, add_at, concat
 from t3k.kernels.sample_blocks import (
     SampleGradient,
     sample_gauss_newton_block,
@@ -24,8 +21,8 @@ from t3k.kernels.sample_blocks import (
     sample_residual_block,
     sample_transpose_block,
 )
-from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple, like_train
-from t3k.kernels.varying import vary_like
+from t3k.kernels.streaming import as_variations, counted, part_axes, rows_at_once, stream
+from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple
 
 __all__ = [
     "Samples",
@@ -51,28 +48,6 @@ class Samples(NamedTuple):
     rows: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _AddColumns:
-    """A reducer of ``columns (w, m)``: adds each to the column of the result ``(m, o)`` that its index names.
-
-    The sum lives in the loop's carry, where the additions are done in place, so that a chunk costs its own rows even
-    where the mode is very large.
-    """
-
-    index: Array
-    size: int
-
-    def init(self, block: Any, n_rows: int) -> Array:
-        del n_rows
-        return vary_like(jnp.zeros((self.size, block.shape[1]), block.dtype), block)
-
-    def combine(self, state: Array, block: Array, start: Array | int) -> Array:
-        return state.at[jax.lax.dynamic_slice_in_dim(self.index, start, block.shape[0])].add(block)
-
-    def finish(self, state: Array) -> Array:
-        return state.T
-
-
 def _axis(at: Cores) -> int:
     """The axis of the samples in `at`, whether it is a tuple or stacked."""
     return -1 if as_tuple(at)[0].ndim == 1 else -2
@@ -89,47 +64,55 @@ def _check(samples: Samples, frame: Frame, order: int, **zz: Array) -> None:
         bind(dims, name, array, "tw")
 
 
-def _mask(rows: Array | None, valid: Array | None, like: Array) -> Array | None:
-    """The samples' own weights, zero where a chunk overlaps the one before it."""
-    if valid is None:
-        return rows
-    return valid.astype(like.dtype) if rows is None else jnp.where(valid, rows, 0)
-
-
 def _stream(
-    block: Any, samples: Samples, frame: Frame, rows: int | None, reducers: Any, extra: Any = None, axis: Any = None
+    block: Any,
+    samples: Samples,
+    fixed: Any,
+    reducers: Any,
+    *,
+    rows: int | None,
+    dtype: Any,
+    sharding: NamedSharding | None,
+    extra: Array | None = None,
 ) -> Any:
-    """Reduces ``block(samples, extra)`` over chunks of at most `rows`, with the rows masked that do not count."""
+    """Reduces ``block(samples, extra, fixed)`` over chunks of at most `rows`, with those masked that do not count.
+
+    `extra` ``(t, w)`` are residuals or data.
+    """
 
     def masked(xs: Any, valid: Array | None) -> Any:
-        at, pp, rows, rest = xs
-        return block(Samples(at, pp, samples.weights, _mask(rows, valid, frame.up[0])), rest)
+        (at, pp, rows, rest), (weights, fixed) = xs
+        return block(Samples(at, pp, weights, counted(rows, valid, dtype)), rest, fixed)
 
-    xs, axes = (samples.at, samples.pp, samples.rows, extra), (_axis(samples.at), -2, 0, axis)
-    return chunk_reduce(masked, xs, reducers, chunk_size=rows, n_rows=len(as_tuple(samples.at)[0]), axes=axes)
+    xs, axes = (samples.at, samples.pp, samples.rows, extra), (_axis(samples.at), -2, 0, 1)
+    return stream(masked, xs, (samples.weights, fixed), reducers, rows=rows, axes=axes, sharding=sharding)
 
 
 def _reducers(samples: Samples, frame: Frame, reducer: Reducer) -> SampleGradient:
     """How the parts of a summed gradient are reduced."""
-    sizes = [U.shape[1] for U in as_tuple(frame.up)]
-    columns = tuple(map(_AddColumns, as_tuple(samples.at), sizes)) if _axis(samples.at) == -1 else reducer
+    columns = reducer if _axis(samples.at) == -2 else tuple(add_at(U.shape[1]) for U in as_tuple(frame.up))
     return SampleGradient(reducer, columns, reducer)  # type: ignore[arg-type]
 
 
 def _variations(gradient: SampleGradient, frame: Frame) -> Variations:
     """The gradient as variations in the layout of the frame."""
-    parts = zip(gradient.tucker, gradient.columns, strict=True)
-    tucker = tuple(total(x for x in pair if x is not None) for pair in parts)
-    return Variations(like_train(tucker, frame.up), like_train(gradient.tt, frame.left))
+    parts: Any = zip(gradient.tucker, gradient.columns, strict=True)
+    return as_variations(frame, [total(x for x in pair if x is not None) for pair in parts], gradient.tt)
 
 
-def _part_axes(gradient: SampleGradient, frame: Frame) -> SampleGradient:
-    """The gradient with the left bond and the Tucker index of dG apart."""
-    cores = zip(gradient.tt, as_tuple(frame.left), strict=True)
-    return gradient._replace(tt=tuple(dG.reshape(*dG.shape[:-2], *L.shape[:2], dG.shape[-1]) for dG, L in cores))
+def _parted(gradient: SampleGradient, frame: Frame) -> SampleGradient:
+    return gradient._replace(tt=part_axes(gradient.tt, frame))
 
 
-def point_samples(at: Cores, pp: Cores | None, frame: Frame, order: int, *, chunk_size: int | None) -> Array:
+def point_samples(
+    at: Cores,
+    pp: Cores | None,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
+) -> Array:
     """The sampled derivatives of the base point ``(U, L)`` of a frame; of a T3 in its corewise frame (U, G, G, G).
 
     Arguments and result as in `sample_jacobian`.
@@ -140,17 +123,25 @@ def point_samples(at: Cores, pp: Cores | None, frame: Frame, order: int, *, chun
       >>> point_samples(ww, ww, Frame(U, G, G, G), 2, chunk_size=None)[:, 0].tolist()
       [4.0, 8.0, 8.0]
     """
-    samples, cores = Samples(at, pp), frame_cores(frame, order)
+    samples = Samples(at, pp)
     _check(samples, frame, order)
 
-    def block(samples: Samples, _: None) -> Array:
+    def block(samples: Samples, _: None, cores: Sequence[FrameCore]) -> Array:
         return sample_jacobian_block(cores, None, samples.at, samples.pp, order)
 
-    return _stream(block, samples, frame, rows_at_once(chunk_size, frame, order), concat(1))
+    fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
+    return _stream(block, samples, fixed, concat(1), rows=rows, dtype=frame.up[0].dtype, sharding=sharding)
 
 
 def sample_jacobian(
-    at: Cores, pp: Cores | None, variations: Variations, frame: Frame, order: int, *, chunk_size: int | None
+    at: Cores,
+    pp: Cores | None,
+    variations: Variations,
+    frame: Frame,
+    order: int,
+    *,
+    chunk_size: int | None,
+    sharding: NamedSharding | None = None,
 ) -> Array:
     """J: the sampled derivatives of a tangent, orders 0 to `order`.
 
@@ -161,6 +152,7 @@ def sample_jacobian(
       frame: (U, O, L, R).
       order: the highest derivative K (static).
       chunk_size: samples at a time (static); None takes all.
+      sharding: of the sample axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       Array ``(t, w)``.
@@ -170,16 +162,20 @@ def sample_jacobian(
 
     def forward(kept: Any, variations: Variations) -> Array:
         at, pp, frame = kept
-        cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
-        def block(samples: Samples, _: None) -> Array:
+        def block(samples: Samples, _: None, fixed: Any) -> Array:
+            cores, tangents = fixed
             return sample_jacobian_block(cores, tangents, samples.at, samples.pp, order)
 
-        return _stream(block, Samples(at, pp), frame, rows_at_once(chunk_size, frame, order), concat(1))
+        fixed = frame_cores(frame, order), tangent_cores(frame, variations)
+        rows, dtype = rows_at_once(chunk_size, frame, order), frame.up[0].dtype
+        return _stream(block, Samples(at, pp), fixed, concat(1), rows=rows, dtype=dtype, sharding=sharding)
 
     def transpose(kept: Any, zz: Array) -> Variations:
         at, pp, frame = kept
-        return sample_transpose(zz, at, pp, frame, order, sum_over_samples=True, chunk_size=chunk_size)
+        return sample_transpose(
+            zz, at, pp, frame, order, sum_over_probes=True, chunk_size=chunk_size, sharding=sharding
+        )
 
     return linear_map(forward, transpose, (at, pp, frame), variations)
 
@@ -191,9 +187,10 @@ def sample_transpose(
     frame: Frame,
     order: int,
     *,
-    sum_over_samples: bool,
+    sum_over_probes: bool,
     chunk_size: int | None,
     reducer: Reducer = add,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """J^T: from residuals ``(t, w)`` to the gradient with respect to the variations.
 
@@ -203,24 +200,27 @@ def sample_transpose(
       pp: directions ``(w, o)``; may be None where `order` is 0.
       frame: (U, O, L, R).
       order: K (static).
-      sum_over_samples: sum the samples' gradients, or keep them apart (static).
+      sum_over_probes: sum the samples' gradients, or keep them apart (static).
       chunk_size: samples at a time (static); None takes all.
       reducer: how chunks are summed, `add` or `compensated_add`.
+      sharding: of the sample axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       Variations with dU ``(m, o)`` and dG ``(a, k, b)``; with a leading w where samples are kept apart.
     """
-    samples, cores, kept = Samples(at, pp), frame_cores(frame, order), not sum_over_samples
+    samples, kept = Samples(at, pp), not sum_over_probes
     _check(samples, frame, order, ztildes=ztildes)
 
-    def block(samples: Samples, residual: Array) -> SampleGradient:
+    def block(samples: Samples, residual: Array, cores: Sequence[FrameCore]) -> SampleGradient:
         rows = None if kept else samples.rows
-        gradient = sample_transpose_block(cores, samples.at, samples.pp, residual, order, rows, kept=kept)
-        return _part_axes(gradient, frame)
+        return _parted(sample_transpose_block(cores, samples.at, samples.pp, residual, order, rows, kept=kept), frame)
 
     reducers = concat(0) if kept else _reducers(samples, frame, reducer)
-    rows = rows_at_once(chunk_size, frame, order)
-    return _variations(_stream(block, samples, frame, rows, reducers, ztildes, 1), frame)
+    fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
+    return _variations(
+        _stream(block, samples, fixed, reducers, extra=ztildes, rows=rows, dtype=frame.up[0].dtype, sharding=sharding),
+        frame,
+    )
 
 
 def sample_gauss_newton(
@@ -231,6 +231,7 @@ def sample_gauss_newton(
     *,
     chunk_size: int | None,
     reducer: Reducer = add,
+    sharding: NamedSharding | None = None,
 ) -> Variations:
     """``J^T (weights J v)`` in one pass over the samples; J v of all of them never exists.
 
@@ -241,17 +242,28 @@ def sample_gauss_newton(
       order: K (static).
       chunk_size: samples at a time (static); None takes all.
       reducer: how chunks are summed.
+      sharding: of the sample axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
     """
     check_variations(*variations, frame)
     _check(samples, frame, order)
-    cores, tangents = frame_cores(frame, order), tangent_cores(frame, variations)
 
-    def block(samples: Samples, _: None) -> SampleGradient:
-        at, pp, weights, rows = samples
-        return _part_axes(sample_gauss_newton_block(cores, tangents, at, pp, order, weights, rows), frame)
+    def block(samples: Samples, _: None, fixed: Any) -> SampleGradient:
+        (at, pp, weights, rows), (cores, tangents) = samples, fixed
+        return _parted(sample_gauss_newton_block(cores, tangents, at, pp, order, weights, rows), frame)
 
-    rows = rows_at_once(chunk_size, frame, order)
-    return _variations(_stream(block, samples, frame, rows, _reducers(samples, frame, reducer)), frame)
+    fixed, rows = (frame_cores(frame, order), tangent_cores(frame, variations)), rows_at_once(chunk_size, frame, order)
+    return _variations(
+        _stream(
+            block,
+            samples,
+            fixed,
+            _reducers(samples, frame, reducer),
+            rows=rows,
+            dtype=frame.up[0].dtype,
+            sharding=sharding,
+        ),
+        frame,
+    )
 
 
 def sample_misfit(
@@ -263,6 +275,7 @@ def sample_misfit(
     chunk_size: int | None,
     reducer: Reducer = add,
     gradient: bool = True,
+    sharding: NamedSharding | None = None,
 ) -> tuple[Array, Variations | None]:
     """``1/2 sum weights (y - data)^2`` at the base point (U, L) and its gradient, in one pass over the samples.
 
@@ -274,19 +287,21 @@ def sample_misfit(
       chunk_size: samples at a time (static); None takes all.
       reducer: how chunks are summed.
       gradient: False spares the adjoint and returns None in its place (static).
+      sharding: of the sample axis alone, where it is spread over devices (static); see `t3k.kernels.sharded`.
 
     Returns:
       The value, and ``J^T (weights (y - data))`` as variations.
     """
     _check(samples, frame, order, data=data)
-    cores = frame_cores(frame, order)
 
-    def block(samples: Samples, measured: Array) -> tuple[Array, SampleGradient | None]:
+    def block(samples: Samples, measured: Array, cores: Sequence[FrameCore]) -> tuple[Array, SampleGradient | None]:
         at, pp, weights, rows = samples
         value, part = sample_residual_block(cores, at, pp, measured, order, weights, rows, gradient=gradient)
-        return value, None if part is None else _part_axes(part, frame)
+        return value, None if part is None else _parted(part, frame)
 
-    reducers = (reducer, _reducers(samples, frame, reducer) if gradient else None)
-    rows = rows_at_once(chunk_size, frame, order)
-    value, part = _stream(block, samples, frame, rows, reducers, data, 1)
+    reducers = reducer, _reducers(samples, frame, reducer) if gradient else None
+    fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
+    value, part = _stream(
+        block, samples, fixed, reducers, extra=data, rows=rows, dtype=frame.up[0].dtype, sharding=sharding
+    )
     return value, _variations(part, frame) if gradient else None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-__all__ = ["LinearScratch", "fit_scratch", "parse_memory", "scratch_bytes"]
+__all__ = ["LinearScratch", "check_memory", "fit_scratch", "parse_memory", "scratch_bytes"]
 
 _UNITS = {
     "": 1, "b": 1,
@@ -45,6 +45,23 @@ def parse_memory(memory: Any) -> int:
     if memory < 1:
         raise ValueError(f"{expected}; got {memory}")
     return int(memory)
+
+
+def check_memory(memory: Any, chunk_size: Any) -> int | None:
+    """The bytes that `memory` allows, or None if nothing is said; it goes with ``chunk_size="auto"`` alone.
+
+    Raises:
+      TypeError, ValueError: see `parse_memory`; or if `chunk_size` is anything else.
+
+    Example:
+      >>> check_memory("1KiB", "auto"), check_memory(None, 5)
+      (1024, None)
+    """
+    if memory is None:
+        return None
+    if chunk_size != "auto":
+        raise ValueError(f'memory is a bound for chunk_size="auto" to keep; got chunk_size={chunk_size!r} as well')
+    return parse_memory(memory)
 
 
 class _Compilation:
