@@ -38,6 +38,9 @@ def test_names_stand_for_kinds_and_settings_go_into_either(name):
     assert (
         as_kind(kind_of(name), None, None, 5) == kind_of(name, chunk_size=5) == as_kind(name, order_of(name), None, 5)
     )
+    bounded = kind_of(name, memory="1GB")
+    assert as_kind(name, order_of(name), None, "auto", "1GB") == bounded == as_kind(bounded, None, None, "auto")
+    assert as_kind(bounded, None, None, 5) == kind_of(name, chunk_size=5)
     weight = [2.0, 1.0] if name.startswith("probe") else 2.0
     assert as_kind(kind_of(name), None, weight, "auto") == kind_of(name, weight=weight)
 

@@ -17,6 +17,7 @@ from t3k.api import compiled
 from t3k.api.kinds import as_kind
 from t3k.api.sharding import spread_kind
 from t3k.kernels import newton
+from t3k.kernels.minibatches import draw_rows
 from t3k.kernels.objective import Objective
 from t3k.kernels.sharded_kind import ShardedKind
 from tests.api_problems import SHAPE, TT_RANKS, TUCKER_RANKS, assert_trees_close, residuals, tensor, vectors
@@ -151,6 +152,56 @@ def test_every_kind_is_measured_by_all_devices_as_by_one(kind):
         found.append(quick_jit(measure, static_argnums=0)(kernel, *prepared, frame, point))
     assert isinstance(kernel, ShardedKind)
     assert_trees_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+def test_applies_and_entries_of_spread_arrays_have_the_values_of_one_device(by_index):
+    """Their transposes too, summed by one reduction and without gathering."""
+    v = t3k.MANIFOLD.randn(jax.random.key(3), tensor().frame())
+    rng, n = np.random.default_rng(6), 2 * DEVICES
+    at: Any = tuple(rng.integers(0, N, n) for N in SHAPE) if by_index else vectors((n,))
+    forward = t3k.tv_entries_derivatives if by_index else t3k.tv_apply_derivatives
+    back = t3k.tv_entries_derivatives_transpose if by_index else t3k.tv_apply_derivatives_transpose
+    place = functools.partial(jax.device_put, device=NamedSharding(mesh(AxisType.Explicit), P("w")))
+    spread_at, pp, zz = jax.tree.map(place, at), vectors((n,), 10), rng.standard_normal((2, n))
+    y = forward(spread_at, pp, v.variations, v.frame, 1, chunk_size=1)
+    assert y.sharding == NamedSharding(mesh(AxisType.Explicit), P(None, "w"))
+    assert_trees_close(np.asarray(y), forward(at, pp, v.variations, v.frame, 1))
+
+    def summed(at: Any, pp: Any, zz: Any) -> Any:
+        return back(zz, at, pp, v.frame, 1, True, 1)
+
+    program = jax.jit(summed).lower(spread_at, jax.tree.map(place, pp), zz).compile()
+    text = str(program.as_text())
+    assert [count(text, operation) for operation in GATHERING] == [0] * len(GATHERING)
+    assert count(text, "all-reduce") == 1
+    assert_trees_close(program(spread_at, jax.tree.map(place, pp), zz), summed(at, pp, zz))
+
+
+def test_each_device_draws_its_share_of_a_minibatch_among_its_own_rows():
+    rows = np.arange(4 * DEVICES)
+    sample, data = t3k.shard_probes("entries", tuple(rows % N for N in SHAPE), 1.0 * rows)
+    kernel, *prepared = t3k.entries_kind().prepare(tensor(), sample, data)
+    kind = spread_kind(kernel, prepared[0])
+    draw = jax.jit(functools.partial(draw_rows, kind), static_argnums=1)
+    index, drawn = draw(jax.random.key(0), 2 * DEVICES, *prepared)
+    assert drawn.sharding.spec == P(None, "probes")
+    found = np.asarray(drawn[0])
+    assert (found // 4 == np.arange(2 * DEVICES) // 2).all()
+    assert len(set(found % 4)) > 1  # not the same draw on every device
+    assert all((np.asarray(at) == found % N).all() for at, N in zip(index.at, SHAPE, strict=True))
+    text = str(draw.lower(jax.random.key(0), 2 * DEVICES, *prepared).compile().as_text())
+    assert [count(text, operation) for operation in (*GATHERING, "all-reduce")] == [0] * 5
+
+
+def test_minibatches_fit_on_all_devices():
+    options: Any = {"order": ORDER, "max_iterations": 60, "check_every": 20, "key": jax.random.key(1)}
+    x0 = t3k.TuckerTensorTrain.randn(jax.random.key(4), SHAPE, TUCKER_RANKS, TT_RANKS)
+    fit_batches = functools.partial(t3k.mc_sgd, t3k.MANIFOLD, "probe_derivatives", *on_devices(), x0, **options)
+    _, stats = fit_batches(batch_size=5 * DEVICES)
+    assert stats.losses[-1] < 1e-2 * stats.losses[0]
+    with pytest.raises(ValueError, match="batch_size must be a multiple of the 8 devices of the samples; got 30"):
+        fit_batches(batch_size=30)
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def adam(
     validation: Any = None,
     patience: int | None = None,
     chunk_size: int | str | None = "auto",
+    memory: int | str | None = None,
     callback: Callable[[FitInfo], bool | None] | None = None,
     verbose: bool | str = False,
     max_iterations: int = 1000,
@@ -80,6 +81,7 @@ def adam(
       validation: ``(sample, data)`` that are not fitted.
       patience: checks without a lower validation loss after which to end.
       chunk_size: samples at a time, None for a whole minibatch, or ``"auto"``.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes.
       callback: called with a `FitInfo` after each check; the fit stops where it returns True.
       verbose: True prints a line per check, ``"bar"`` shows a progress bar.
       max_iterations: iterations at the most.
@@ -117,6 +119,7 @@ def adam(
         sample_weight=sample_weight,
         regularizer=regularizer,
         chunk_size=chunk_size,
+        memory=memory,
         validation=validation,
         batch_size=batch_size,
     )

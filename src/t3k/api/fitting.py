@@ -17,6 +17,8 @@ from t3k.kernels.minibatches import count_rows
 from t3k.kernels.objective import Objective
 from t3k.kernels.ranks import manifold_dimension
 from t3k.kernels.regularizers import Regularizer
+from t3k.kernels.sharded import n_shards
+from t3k.kernels.sharded_kind import ShardedKind
 from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 
 __all__ = ["FitProblem", "LoopSettings", "Validation", "fit_problem"]
@@ -124,6 +126,7 @@ def fit_problem(
     sample_weight: Any,
     regularizer: Regularizer | None,
     chunk_size: int | str | None,
+    memory: int | str | None = None,
     validation: Any = None,
     batch_size: int | None = None,
 ) -> FitProblem:
@@ -133,14 +136,16 @@ def fit_problem(
       TypeError, ValueError: if an argument does not fit, or sample, data or x0 are not finite.
     """
     _check(geometry, x0, regularizer, batch_size)
-    user_kind = as_kind(kind, order, weight, chunk_size)
+    user_kind = as_kind(kind, order, weight, chunk_size, memory)
     kernel, sample, data = user_kind.prepare(x0, sample, data, sample_weight, batch_size)
     validate.require_finite("x0: tucker_cores", x0.tucker_cores, "row")
     validate.require_finite("x0: tt_cores", x0.tt_cores, "position")
     if batch_size is not None and any(isinstance(x, StoredArray) for x in flatten_stored((sample, data))[0]):
         raise ValueError("batch_size must be None where sample or data are in files, which are read in order")
-    # Minibatches are drawn from all devices, so that their rows lie on none in particular.
-    spread = spread_kind(kernel, sample) if batch_size is None else kernel
+    spread = spread_kind(kernel, sample)
+    if batch_size is not None and isinstance(spread, ShardedKind) and batch_size % n_shards(spread.sharding):
+        devices = n_shards(spread.sharding)
+        raise ValueError(f"batch_size must be a multiple of the {devices} devices of the samples; got {batch_size}")
     objective = Objective(geometry.kernel, spread, regularizer)
     if validation is None:
         return FitProblem(x0, objective, sample, data)

@@ -31,6 +31,7 @@ def gradient_descent(
     validation: Any = None,
     patience: int | None = None,
     chunk_size: int | str | None = "auto",
+    memory: int | str | None = None,
     callback: Callable[[FitInfo], bool | None] | None = None,
     verbose: bool | str = False,
     max_iterations: int = 500,
@@ -58,6 +59,7 @@ def gradient_descent(
       validation: ``(sample, data)`` that are not fitted.
       patience: iterations without a lower validation loss after which to end.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes.
       callback: called with a `FitInfo` after each iteration; the fit stops where it returns True.
       verbose: True prints a line per iteration, ``"bar"`` shows a progress bar.
       max_iterations: iterations at the most.
@@ -93,6 +95,7 @@ def gradient_descent(
         sample_weight=sample_weight,
         regularizer=regularizer,
         chunk_size=chunk_size,
+        memory=memory,
         validation=validation,
     )
     tolerance = default_tolerance(x0.dtype) if gradient_tolerance is None else gradient_tolerance

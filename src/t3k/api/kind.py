@@ -12,6 +12,7 @@ from t3k.api.point_sampling import resolve_chunk
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.function_kind import FunctionKind, WeightedRows
 from t3k.kernels.measurements import MeasurementKind
+from t3k.kernels.scratch import check_memory
 from t3k.kernels.stored_arrays import StoredArray
 from t3k.kernels.types import Array, T3Cores
 
@@ -46,6 +47,7 @@ class Kind:
 
     Args:
       chunk_size: rows at a time, None for all at once, or ``"auto"``; a keyword.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes; a keyword.
 
     Example:
       >>> import jax, t3k
@@ -60,19 +62,22 @@ class Kind:
     """
 
     chunk_size: int | str | None = field(default="auto", kw_only=True)
+    memory: int | str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        validate.check_chunk_size(self.chunk_size, auto=True)
+        check_memory(self.memory, validate.check_chunk_size(self.chunk_size, auto=True))
 
     def measure(self, x: TuckerTensorTrain, sample: Any) -> Any:
         """What a tensor would give: a differentiable function of x, row by row of the sample."""
         raise NotImplementedError(f"{type(self).__name__} must define measure(self, x, sample)")
 
-    def with_settings(self, weight: Any, chunk_size: Any) -> Self:
+    def with_settings(self, weight: Any, chunk_size: Any, memory: Any = None) -> Self:
         """The kind with the settings that a fit was called with; None and ``"auto"`` leave it as it is."""
         if weight is not None:
             raise ValueError(f"weight must be None for {type(self).__name__}, which has none; scale what it measures")
-        return self if chunk_size == "auto" else replace(self, chunk_size=chunk_size)
+        if memory is None and isinstance(chunk_size, str) and chunk_size == "auto":
+            return self
+        return replace(self, chunk_size=chunk_size, memory=memory)
 
     def prepare(
         self, x: TuckerTensorTrain, sample: Any, data: Any, sample_weight: Any = None, batch_size: int | None = None
@@ -104,8 +109,14 @@ class Kind:
             floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
             validate.require_finite(name, floats, "row")
         taken = batch_size or n_rows
-        chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, 0, taken, operation="gauss_newton")
+        chunk = self._chunk(x, 0, taken, "probe")
         return Measurements(FunctionKind(_Measure(self), chunk), WeightedRows(sample, rows), data)
+
+    def _chunk(self, x: TuckerTensorTrain, order: int, n_rows: int, kind: str) -> int | None:
+        """The rows that a step takes at a time."""
+        return resolve_chunk(
+            self.chunk_size, x.tucker_cores, x.tt_cores, order, n_rows, 1, "gauss_newton", kind=kind, memory=self.memory
+        )
 
 
 def _in_dtype(leaf: Any, dtype: Any) -> Array:

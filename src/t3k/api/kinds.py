@@ -18,7 +18,7 @@ _DERIVATIVES = {
 }
 
 
-def as_kind(kind: Any, order: Any, weight: Any, chunk_size: Any) -> Kind:
+def as_kind(kind: Any, order: Any, weight: Any, chunk_size: Any, memory: Any = None) -> Kind:
     """A kind object from itself or from its name, with the settings that a fit was called with.
 
     Raises:
@@ -30,15 +30,15 @@ def as_kind(kind: Any, order: Any, weight: Any, chunk_size: Any) -> Kind:
         own = getattr(kind, "order", None)
         if order is not None and validate.as_order(order) != own:
             raise ValueError(f"order must be that of the kind, {own}, or None; got {order}")
-        return kind.with_settings(weight, chunk_size)
+        return kind.with_settings(weight, chunk_size, memory)
     if not isinstance(kind, str):
         raise TypeError(f"kind must be {names} or a kind object; got {type(kind).__name__}")
     if kind in _PLAIN:
         if order not in (None, 0):
             raise ValueError(f'order must be None or 0 for the kind "{kind}"; got {order}')
-        return _PLAIN[kind](weight, chunk_size)
+        return _PLAIN[kind](weight, chunk_size, memory=memory)
     if kind not in _DERIVATIVES:
         raise ValueError(f"kind must be {names}; got {kind!r}")
     if order is None:
         raise ValueError(f'order must be given for the kind "{kind}"; got None')
-    return _DERIVATIVES[kind](order, weight, chunk_size)
+    return _DERIVATIVES[kind](order, weight, chunk_size, memory=memory)

@@ -38,6 +38,7 @@ def newton_cg(
     validation: Any = None,
     patience: int | None = None,
     chunk_size: int | str | None = "auto",
+    memory: int | str | None = None,
     callback: Callable[[FitInfo], bool | None] | None = None,
     verbose: bool | str = False,
     max_iterations: int = 50,
@@ -72,6 +73,7 @@ def newton_cg(
       patience: end where the validation loss has not fallen for so many iterations, and return the point at which it
         was lowest.
       chunk_size: probes at a time, None for all at once, or ``"auto"``.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes.
       callback: called with a `FitInfo` after each iteration; the fit stops where it returns True.
       verbose: True prints a line per iteration, ``"bar"`` shows a progress bar (extra ``progress``).
       max_iterations: iterations at the most.
@@ -117,6 +119,7 @@ def newton_cg(
         sample_weight=sample_weight,
         regularizer=regularizer,
         chunk_size=chunk_size,
+        memory=memory,
         validation=validation,
     )
     tolerance = default_tolerance(x0.dtype) if gradient_tolerance is None else gradient_tolerance

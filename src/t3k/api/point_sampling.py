@@ -30,11 +30,12 @@ def resolve_chunk(
     n_tangent: int = 1,
     operation: str = "transpose",
     *,
+    kind: str = "probe",
     memory: Any = None,
 ) -> int | None:
     """The chunk that `chunk_size` stands for, from the shapes of ``up`` and TT cores (with their stack axes).
 
-    `memory` bounds the scratch of ``"auto"``.
+    `memory` bounds the scratch of ``"auto"``, which is that of an operation of a kind (see `problem_shape`).
 
     Raises:
       TypeError, ValueError: see `check_chunk_size` and `check_memory`; or if one row at a time is more than `memory`.
@@ -46,7 +47,7 @@ def resolve_chunk(
     stacked = n_tangent * int(np.prod(up[0].shape[:-2]))
     sizes = tuple(U.shape[-1] for U in up), tuple(U.shape[-2] for U in up)
     bonds = (tt[0].shape[-3], *(G.shape[-1] for G in tt))
-    problem = ProblemShape(*sizes, bonds, order, n_probes, stacked, jnp.dtype(up[0].dtype))
+    problem = ProblemShape(*sizes, bonds, order, n_probes, stacked, jnp.dtype(up[0].dtype), kind)
     return auto_chunk(problem, operation, budget)
 
 
@@ -69,22 +70,24 @@ def probe_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: 
 
 def apply_derivatives(cores: T3Cores, ww: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
     """``(order+1,) + W + C``; see `TuckerTensorTrain.apply_derivatives`."""
-    return _sampled(cores, flat_vectors, ww, pp, order, chunk_size)
+    return _sampled(cores, "apply", flat_vectors, ww, pp, order, chunk_size)
 
 
 def entries_derivatives(cores: T3Cores, index: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
     """``(order+1,) + W + C``; see `TuckerTensorTrain.entries_derivatives`."""
-    return _sampled(cores, flat_indices, index, pp, order, chunk_size)
+    return _sampled(cores, "entries", flat_indices, index, pp, order, chunk_size)
 
 
-def _sampled(cores: T3Cores, flatten: Callable[..., Any], at: Any, pp: Any, order: Any, chunk_size: Any) -> Array:
+def _sampled(
+    cores: T3Cores, kind: str, flatten: Callable[..., Any], at: Any, pp: Any, order: Any, chunk_size: Any
+) -> Array:
     """Samples with no mode left free, at what `flatten` makes of `at` and `pp`."""
     order = validate.as_order(order)
     shape, dtype = tuple(U.shape[-1] for U in cores.tucker), cores.tucker[0].dtype
     probes, at, pp = flatten(at, pp, shape, dtype, order)
     sharding = row_sharding(at[0])
     n_probes = at[0].shape[0] // n_shards(sharding)
-    chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, n_probes, operation="jacobian")
+    chunk = resolve_chunk(chunk_size, cores.tucker, cores.tt, order, n_probes, operation="jacobian", kind=kind)
 
     def kernel(cores: T3Cores) -> Array:
         return compiled.t3_samples(at, pp, cores, order, chunk_size=chunk, sharding=sharding)

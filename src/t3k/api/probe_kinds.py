@@ -8,7 +8,6 @@ import numpy as np
 
 from t3k.api import validate
 from t3k.api.kind import Kind, Measurements, mask_rows, row_weights
-from t3k.api.point_sampling import resolve_chunk
 from t3k.api.stacks import merge_axes, probe_axes
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.measurements import ProbeKind
@@ -49,9 +48,9 @@ class ProbeDerivatives(Kind):
         ww, pp = sample
         return x.probe_derivatives(ww, pp, self.order, self.chunk_size)
 
-    def with_settings(self, weight: Any, chunk_size: Any) -> Self:
+    def with_settings(self, weight: Any, chunk_size: Any, memory: Any = None) -> Self:
         """See `Kind.with_settings`."""
-        kind = self if chunk_size == "auto" else replace(self, chunk_size=chunk_size)
+        kind = super().with_settings(None, chunk_size, memory)
         return kind if weight is None else replace(kind, weight=_frozen_weight(weight, self.order))
 
     def prepare(
@@ -71,8 +70,8 @@ class ProbeDerivatives(Kind):
         data = mask_rows(data, rows, 1)
         for name, train in (("sample: ww", ww), ("sample: pp", pp or ()), ("data", data)):
             validate.require_finite(name, train)
-        taken = batch_size or ww[0].shape[0] // n_shards(row_sharding(ww[0]))
-        chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, taken, 1, "gauss_newton")
+        taken = max(1, (batch_size or ww[0].shape[0]) // n_shards(row_sharding(ww[0])))
+        chunk = self._chunk(x, self.order, taken, "probe")
         weights = self._squared_weights(x.d, x.dtype)
         return Measurements(ProbeKind(self.order, chunk), Probes(ww, pp, weights, rows), data)
 
@@ -108,7 +107,9 @@ def _frozen_weight(weight: Any, order: int) -> tuple[tuple[float, ...], ...] | N
     return tuple(tuple(map(float, row)) for row in array)
 
 
-def probe_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str | None = "auto") -> ProbeDerivatives:
+def probe_derivatives_kind(
+    order: int, weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+) -> ProbeDerivatives:
     """The kind ``"probe_derivatives"``: probes and their derivatives along ``w_i + s p_i``.
 
     A sample is ``(ww, pp)`` with ``W + (N_i,)`` per mode; data are ``(order+1,) + W + (N_i,)`` per mode.
@@ -117,6 +118,7 @@ def probe_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str
       order: the highest derivative.
       weight: multiplies the residuals, one row per mode and one column per order (or one number per mode).
       chunk_size: probes at a time, None for all at once, or ``"auto"``.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes.
 
     Raises:
       TypeError, ValueError: for an order, weight or chunk size that does not fit.
@@ -127,12 +129,14 @@ def probe_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str
       True
     """
     order = validate.as_order(order)
-    return ProbeDerivatives(order, _frozen_weight(weight, order), chunk_size=chunk_size)
+    return ProbeDerivatives(order, _frozen_weight(weight, order), chunk_size=chunk_size, memory=memory)
 
 
-def probe_kind(weight: Any = None, chunk_size: int | str | None = "auto") -> ProbeDerivatives:
+def probe_kind(
+    weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+) -> ProbeDerivatives:
     """The kind ``"probe"``: a sample is ``ww`` with ``W + (N_i,)`` per mode, and data have the same shapes.
 
     Arguments as in `probe_derivatives_kind`.
     """
-    return ProbeDerivatives(0, _frozen_weight(weight, 0), plain=True, chunk_size=chunk_size)
+    return ProbeDerivatives(0, _frozen_weight(weight, 0), plain=True, chunk_size=chunk_size, memory=memory)

@@ -9,7 +9,6 @@ import numpy as np
 from t3k.api import validate
 from t3k.api.indices import flat_indices
 from t3k.api.kind import Kind, Measurements, mask_rows, row_weights
-from t3k.api.point_sampling import resolve_chunk
 from t3k.api.probe_kinds import split_sample
 from t3k.api.probe_vectors import flat_vectors
 from t3k.api.t3 import TuckerTensorTrain
@@ -40,9 +39,9 @@ class SampleDerivatives(Kind):
         derivatives = method(at, pp, self.order, self.chunk_size)
         return derivatives[0] if self.plain else derivatives
 
-    def with_settings(self, weight: Any, chunk_size: Any) -> Self:
+    def with_settings(self, weight: Any, chunk_size: Any, memory: Any = None) -> Self:
         """See `Kind.with_settings`."""
-        kind = self if chunk_size == "auto" else replace(self, chunk_size=chunk_size)
+        kind = super().with_settings(None, chunk_size, memory)
         return kind if weight is None else replace(kind, weight=_frozen_weight(weight, self.order))
 
     def prepare(
@@ -60,8 +59,8 @@ class SampleDerivatives(Kind):
         vectors = () if self.by_index else at
         for name, train in (("sample: ww", vectors), ("sample: pp", pp or ()), ("data", (data,))):
             validate.require_finite(name, train, "sample")
-        taken = batch_size or at[0].shape[0] // n_shards(row_sharding(at[0]))
-        chunk = resolve_chunk(self.chunk_size, x.tucker_cores, x.tt_cores, self.order, taken, 1, "gauss_newton")
+        taken = max(1, (batch_size or at[0].shape[0]) // n_shards(row_sharding(at[0])))
+        chunk = self._chunk(x, self.order, taken, "entries" if self.by_index else "apply")
         weights = None if self.weight is None else jnp.asarray(np.square(self.weight), x.dtype)
         return Measurements(SampleKind(self.order, chunk, self.by_index), Samples(at, pp, weights, rows), data)
 
@@ -86,7 +85,9 @@ def _frozen_weight(weight: Any, order: int) -> tuple[float, ...] | None:
     return tuple(map(float, array))
 
 
-def apply_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str | None = "auto") -> SampleDerivatives:
+def apply_derivatives_kind(
+    order: int, weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+) -> SampleDerivatives:
     """The kind ``"apply_derivatives"``: contractions with a vector in every mode, and their derivatives.
 
     A sample is ``(ww, pp)`` with ``W + (N_i,)`` per mode; data are ``(order+1,) + W``.
@@ -95,6 +96,7 @@ def apply_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str
       order: the highest derivative.
       weight: multiplies the residuals, one number for each order, or one for all.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      memory: with ``"auto"``, the scratch that a Gauss-Newton product may take, ``"2GB"`` or bytes.
 
     Raises:
       TypeError, ValueError: for an order, weight or chunk size that does not fit.
@@ -105,19 +107,21 @@ def apply_derivatives_kind(order: int, weight: Any = None, chunk_size: int | str
       (1.0, 0.1)
     """
     order = validate.as_order(order)
-    return SampleDerivatives(order, _frozen_weight(weight, order), chunk_size=chunk_size)
+    return SampleDerivatives(order, _frozen_weight(weight, order), chunk_size=chunk_size, memory=memory)
 
 
-def apply_kind(weight: Any = None, chunk_size: int | str | None = "auto") -> SampleDerivatives:
+def apply_kind(
+    weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+) -> SampleDerivatives:
     """The kind ``"apply"``: a sample is ``ww`` with ``W + (N_i,)`` per mode, and data have the shape W.
 
     Arguments as in `apply_derivatives_kind`.
     """
-    return SampleDerivatives(0, _frozen_weight(weight, 0), plain=True, chunk_size=chunk_size)
+    return SampleDerivatives(0, _frozen_weight(weight, 0), plain=True, chunk_size=chunk_size, memory=memory)
 
 
 def entries_derivatives_kind(
-    order: int, weight: Any = None, chunk_size: int | str | None = "auto"
+    order: int, weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
 ) -> SampleDerivatives:
     """The kind ``"entries_derivatives"``: entries, and their derivatives as unit vectors move along ``p_i``.
 
@@ -125,12 +129,16 @@ def entries_derivatives_kind(
     Arguments as in `apply_derivatives_kind`.
     """
     order = validate.as_order(order)
-    return SampleDerivatives(order, _frozen_weight(weight, order), by_index=True, chunk_size=chunk_size)
+    return SampleDerivatives(order, _frozen_weight(weight, order), by_index=True, chunk_size=chunk_size, memory=memory)
 
 
-def entries_kind(weight: Any = None, chunk_size: int | str | None = "auto") -> SampleDerivatives:
+def entries_kind(
+    weight: Any = None, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+) -> SampleDerivatives:
     """The kind ``"entries"``: a sample is ``index`` with integers W per mode, and data have the shape W.
 
     Arguments as in `apply_derivatives_kind`.
     """
-    return SampleDerivatives(0, _frozen_weight(weight, 0), by_index=True, plain=True, chunk_size=chunk_size)
+    return SampleDerivatives(
+        0, _frozen_weight(weight, 0), by_index=True, plain=True, chunk_size=chunk_size, memory=memory
+    )

@@ -60,7 +60,7 @@ def tv_apply_derivatives(
       >>> t3k.tv_apply_derivatives(ww, ww, v.variations, v.frame, 1).shape
       (2, 3)
     """
-    limits = Limits(chunk_size, memory, sharding)
+    limits = Limits(chunk_size, memory, sharding, "apply")
     return jacobian(compiled.sample_jacobian, flat_vectors, ww, pp, variations, frame, order, limits)
 
 
@@ -93,7 +93,7 @@ def tv_entries_derivatives(
     Raises:
       TypeError, ValueError, IndexError: if an argument does not fit, before anything is compiled.
     """
-    limits = Limits(chunk_size, memory, sharding)
+    limits = Limits(chunk_size, memory, sharding, "entries")
     return jacobian(compiled.sample_jacobian, flat_indices, index, pp, variations, frame, order, limits)
 
 
@@ -137,7 +137,7 @@ def tv_apply_derivatives_transpose(
       >>> [u.shape for u in dU]
       [(3, 2, 4), (3, 2, 5)]
     """
-    limits = Limits(chunk_size, memory, sharding)
+    limits = Limits(chunk_size, memory, sharding, "apply")
     return _transpose(flat_vectors, ztildes, ww, pp, frame, order, sum_over_probes, limits)
 
 
@@ -160,7 +160,7 @@ def tv_entries_derivatives_transpose(
     Raises:
       TypeError, ValueError, IndexError: if an argument does not fit, before anything is compiled.
     """
-    limits = Limits(chunk_size, memory, sharding)
+    limits = Limits(chunk_size, memory, sharding, "entries")
     return _transpose(flat_indices, ztildes, index, pp, frame, order, sum_over_probes, limits)
 
 

@@ -18,11 +18,12 @@ __all__ = ["Limits", "jacobian", "transpose"]
 
 
 class Limits(NamedTuple):
-    """How much is computed at a time, and where: see `tv_probe_derivatives`."""
+    """How much is computed at a time, and where (see `tv_probe_derivatives`), of what kind of samples."""
 
     chunk_size: Any
     memory: Any
     sharding: NamedSharding | None
+    kind: str = "probe"
 
 
 def jacobian(
@@ -113,6 +114,14 @@ def _settings(frame: Any, at: Any, order: int, limits: Limits, n_tangent: int, o
     sharding = limits.sharding or row_sharding(at[0])
     n_rows = at[0].shape[0] // n_shards(sharding)
     chunk = resolve_chunk(
-        limits.chunk_size, frame.up, frame.left, order, n_rows, n_tangent, operation, memory=limits.memory
+        limits.chunk_size,
+        frame.up,
+        frame.left,
+        order,
+        n_rows,
+        n_tangent,
+        operation,
+        kind=limits.kind,
+        memory=limits.memory,
     )
     return {"chunk_size": chunk, "sharding": sharding}

@@ -31,7 +31,7 @@ class TangentSamples(ABC):
         return tuple(z[0] for z in self.probe_derivatives(ww, None, 0, chunk_size))
 
     def probe_derivatives(
-        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto"
+        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
     ) -> tuple[Array, ...]:
         """The derivatives of the probes along ``w_i + s p_i``; see `t3k.tv_probe_derivatives`.
 
@@ -40,11 +40,12 @@ class TangentSamples(ABC):
           pp: directions, of the same shapes.
           order: the highest derivative.
           chunk_size: probes at a time, None for all at once, or ``"auto"``.
+          memory: with ``"auto"``, the scratch allowed besides inputs and outputs: ``"2GB"``, or bytes.
 
         Returns:
           One array ``(order+1,) + W + V + C + (N_i,)`` per mode.
         """
-        return probing.tv_probe_derivatives(ww, pp, self.variations, self.frame, order, chunk_size)
+        return probing.tv_probe_derivatives(ww, pp, self.variations, self.frame, order, chunk_size, memory=memory)
 
     @classmethod
     def probe_transpose(
@@ -64,6 +65,8 @@ class TangentSamples(ABC):
         order: int,
         sum_over_probes: bool = False,
         chunk_size: int | str | None = "auto",
+        *,
+        memory: int | str | None = None,
     ) -> Self:
         """The transpose of `probe_derivatives`, streamed over the probes; see `t3k.tv_probe_derivatives_transpose`.
 
@@ -75,6 +78,7 @@ class TangentSamples(ABC):
           order: the highest derivative.
           sum_over_probes: sum over W, or keep W in front of the tangent stack.
           chunk_size: probes at a time, None for all at once, or ``"auto"``; bounds the memory of the whole pipeline.
+          memory: with ``"auto"``, the scratch allowed besides inputs and outputs: ``"2GB"``, or bytes.
 
         Returns:
           A tangent in `frame`.
@@ -88,7 +92,9 @@ class TangentSamples(ABC):
           (3,)
         """
         frame = as_frame(frame)
-        gradient = probing.tv_probe_derivatives_transpose(r, ww, pp, frame, order, sum_over_probes, chunk_size)
+        gradient = probing.tv_probe_derivatives_transpose(
+            r, ww, pp, frame, order, sum_over_probes, chunk_size, memory=memory
+        )
         return cls(frame, tuple(gradient))
 
     # Applies
@@ -97,9 +103,11 @@ class TangentSamples(ABC):
         """The tangent contracted with a vector in every mode: ``W + V + C``, from ``W + (N_i,)`` per mode."""
         return self.apply_derivatives(ww, None, 0, chunk_size)[0]
 
-    def apply_derivatives(self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> Array:
+    def apply_derivatives(
+        self, ww: Any, pp: Any, order: int, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+    ) -> Array:
         """The derivatives of `apply` along ``w_i + s p_i``, ``(order+1,) + W + V + C``; see `tv_apply_derivatives`."""
-        return sampling.tv_apply_derivatives(ww, pp, self.variations, self.frame, order, chunk_size)
+        return sampling.tv_apply_derivatives(ww, pp, self.variations, self.frame, order, chunk_size, memory=memory)
 
     @classmethod
     def apply_transpose(
@@ -119,13 +127,17 @@ class TangentSamples(ABC):
         order: int,
         sum_over_probes: bool = False,
         chunk_size: int | str | None = "auto",
+        *,
+        memory: int | str | None = None,
     ) -> Self:
         """The transpose of `apply_derivatives`, from ``(order+1,) + W + V + C``.
 
         See `t3k.tv_apply_derivatives_transpose`.
         """
         frame = as_frame(frame)
-        gradient = sampling.tv_apply_derivatives_transpose(r, ww, pp, frame, order, sum_over_probes, chunk_size)
+        gradient = sampling.tv_apply_derivatives_transpose(
+            r, ww, pp, frame, order, sum_over_probes, chunk_size, memory=memory
+        )
         return cls(frame, tuple(gradient))
 
     # Entries
@@ -134,9 +146,11 @@ class TangentSamples(ABC):
         """Entries of the tangent: ``W + V + C``, from one array of integers W per mode."""
         return self.entries_derivatives(index, None, 0, chunk_size)[0]
 
-    def entries_derivatives(self, index: Any, pp: Any, order: int, chunk_size: int | str | None = "auto") -> Array:
+    def entries_derivatives(
+        self, index: Any, pp: Any, order: int, chunk_size: int | str | None = "auto", *, memory: int | str | None = None
+    ) -> Array:
         """The derivatives of `entries` as unit vectors move along ``p_i``; see `t3k.tv_entries_derivatives`."""
-        return sampling.tv_entries_derivatives(index, pp, self.variations, self.frame, order, chunk_size)
+        return sampling.tv_entries_derivatives(index, pp, self.variations, self.frame, order, chunk_size, memory=memory)
 
     @classmethod
     def entries_transpose(
@@ -156,8 +170,12 @@ class TangentSamples(ABC):
         order: int,
         sum_over_probes: bool = False,
         chunk_size: int | str | None = "auto",
+        *,
+        memory: int | str | None = None,
     ) -> Self:
         """The transpose of `entries_derivatives`; see `t3k.tv_entries_derivatives_transpose`."""
         frame = as_frame(frame)
-        gradient = sampling.tv_entries_derivatives_transpose(r, index, pp, frame, order, sum_over_probes, chunk_size)
+        gradient = sampling.tv_entries_derivatives_transpose(
+            r, index, pp, frame, order, sum_over_probes, chunk_size, memory=memory
+        )
         return cls(frame, tuple(gradient))

@@ -118,6 +118,7 @@ def point_samples(
     Arguments and result as in `sample_jacobian`.
 
     Example:
+      >>> import jax.numpy as jnp
       >>> U, G = (jnp.eye(2),) * 2, (jnp.ones((1, 2, 1)),) * 2
       >>> ww = (jnp.ones((1, 2)),) * 2
       >>> point_samples(ww, ww, Frame(U, G, G, G), 2, chunk_size=None)[:, 0].tolist()

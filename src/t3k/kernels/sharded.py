@@ -16,7 +16,7 @@ from t3k.kernels.row_axes import leaf_axes
 from t3k.kernels.types import Array
 from t3k.kernels.varying import vary_over
 
-__all__ = ["n_shards", "over_shards", "row_sharding"]
+__all__ = ["mesh_axes", "n_shards", "over_shards", "row_sharding"]
 
 
 def row_sharding(x: Any, axis: int = 0) -> NamedSharding | None:
@@ -37,7 +37,13 @@ def row_sharding(x: Any, axis: int = 0) -> NamedSharding | None:
     return rows if n_shards(rows) > 1 else None
 
 
-def _names(sharding: NamedSharding) -> tuple[str, ...]:
+def mesh_axes(sharding: NamedSharding) -> tuple[str, ...]:
+    """The mesh axes that rows are split over, the first entry of the partition.
+
+    Example:
+      >>> mesh_axes(NamedSharding(jax.make_mesh((1,), ("w",)), PartitionSpec("w")))
+      ('w',)
+    """
     names = sharding.spec[0]
     return names if isinstance(names, tuple) else (names,)
 
@@ -49,7 +55,7 @@ def n_shards(sharding: NamedSharding | None) -> int:
       >>> n_shards(None), n_shards(NamedSharding(jax.make_mesh((1,), ("w",)), PartitionSpec("w")))
       (1, 1)
     """
-    return 1 if sharding is None else math.prod(sharding.mesh.shape[name] for name in _names(sharding))
+    return 1 if sharding is None else math.prod(sharding.mesh.shape[name] for name in mesh_axes(sharding))
 
 
 def over_shards(fun: Callable[[Any], Any], xs: Any, reducers: Any, *, sharding: NamedSharding, axes: Any = 0) -> Any:
@@ -75,7 +81,7 @@ def over_shards(fun: Callable[[Any], Any], xs: Any, reducers: Any, *, sharding: 
       >>> int(over_shards(jnp.sum, jnp.arange(8), add, sharding=sharding))
       28
     """
-    names, parts = _names(sharding), n_shards(sharding)
+    names, parts = mesh_axes(sharding), n_shards(sharding)
     leaves, structure = jax.tree.flatten(xs)
     specs = []
     for leaf, axis in zip(leaves, leaf_axes(axes, xs), strict=True):
