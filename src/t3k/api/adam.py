@@ -125,7 +125,7 @@ def adam(
     )
     options = AdamOptions(_optax_adam(learning_rate) if transformation is None else transformation, batch_size)
     batches, key = problem.on_batches_of(batch_size), jax.random.key(0) if key is None else key
-    step = compiled.optimizer_round(kernels.update, problem.is_small)
+    step = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
 
     def advance(state: Any, steps: Any) -> Any:
         return step(batches.objective, options, state, problem.sample, problem.data, steps)

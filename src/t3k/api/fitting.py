@@ -23,8 +23,9 @@ from t3k.kernels.stored_arrays import StoredArray, flatten_stored
 
 __all__ = ["FitProblem", "LoopSettings", "Validation", "fit_problem"]
 
-#: Floating-point operations of a Gauss-Newton product below which compiling takes longer than all that is run.
-_SMALL_WORK = 2e7
+#: Floating-point operations of a whole fit below which compiling takes longer: they take about half a second, and quick
+#: compiling, to code half as fast, saves three.
+_SMALL_WORK = 2.5e10
 
 
 class Validation(NamedTuple):
@@ -89,12 +90,11 @@ class FitProblem:
         """The rows of the data."""
         return count_rows(self.objective.kind, self.data)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether compiling takes longer than running: by the operations of one Gauss-Newton product, roughly."""
+    def is_small(self, products: int, batch_size: int | None = None) -> bool:
+        """Whether a fit of so many Gauss-Newton products is compiled longer than it runs, by a rough count of both."""
         cores = sum(G.size for G in self.x0.tt_cores) + sum(U.size for U in self.x0.tucker_cores)
         orders = getattr(self.objective.kind, "order", 0) + 1
-        return 40.0 * orders * cores * self.n_rows < _SMALL_WORK
+        return 40.0 * orders * cores * (batch_size or self.n_rows) * products < _SMALL_WORK
 
     def on_batches_of(self, batch_size: int | None) -> "FitProblem":
         """The same with an objective for minibatches, in which the regularizer has its share."""

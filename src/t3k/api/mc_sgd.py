@@ -115,7 +115,7 @@ def mc_sgd(
         batch_size=batch_size,
     )
     batches, options = problem.on_batches_of(batch_size), McSgdOptions(batch_size, damping)
-    step = compiled.optimizer_round(kernels.update, problem.is_small)
+    step = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
 
     def advance(state: Any, steps: Any) -> Any:
         return step(batches.objective, options, state, problem.sample, problem.data, steps)

@@ -140,11 +140,15 @@ def newton_cg(
     return descend("newton_cg", newton, options, problem, settings)
 
 
+#: Gauss-Newton products of a fit, of which most take a few tens.
+_PRODUCTS = 60
+
+
 def descend(
     name: str, method: Any, options: Any, problem: FitProblem, settings: LoopSettings
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Runs an optimizer whose every step lowers the loss of all data; `method` is its module of kernels."""
-    step = compiled.optimizer_step(method.update, problem.is_small)
+    step = compiled.optimizer_step(method.update, problem.is_small(_PRODUCTS))
 
     def advance(state: Any, _: Any) -> Any:
         return step(problem.objective, options, state, problem.sample, problem.data)
