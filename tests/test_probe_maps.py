@@ -388,7 +388,7 @@ def count_primitives(program: Any, counts: collections.Counter[str]) -> collecti
     return counts
 
 
-def test_of_a_further_equal_core_only_its_projections_add_to_the_program():
+def test_a_further_equal_core_adds_no_matrix_product_to_the_program():
     def matrix_products(d: int) -> int:
         ww, pp, zz, _, frame, *_ = abstract(draw_problem(normal(0), equal_cores(normal(0), d), ORDER, 6), np.float32)
         program = jax.make_jaxpr(
@@ -396,9 +396,7 @@ def test_of_a_further_equal_core_only_its_projections_add_to_the_program():
         )
         return count_primitives(program(zz, ww, pp, frame).jaxpr, collections.Counter())["dot_general"]
 
-    # U w and U p; U z and eta z at every order; dxi~ w and dxi~ p. All sweeps are scanned.
-    per_core = 2 + 2 * (ORDER + 1) + 2
-    assert matrix_products(24) - matrix_products(12) == 12 * per_core
+    assert matrix_products(24) == matrix_products(12)
 
 
 WRONG = {

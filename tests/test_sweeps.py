@@ -94,8 +94,10 @@ def test_settle_prepares_the_carry_of_scanned_runs_only(reverse):
     assert [float(total) for total in sweeps.unstack_runs(runs, totals)] == expected
 
 
-def test_a_map_over_cores_is_a_loop():
-    cores = train()
+@pytest.mark.parametrize("more", [0, sweeps.MIN_BATCH])
+def test_a_map_over_cores_is_a_loop(more):
+    """Whether the modes of a run are taken one by one, or (in a long one) by one operation."""
+    cores = [*train(), *[train()[-1]] * more]
     runs = sweeps.find_runs(cores)
 
     def mapped(cores):

@@ -12,46 +12,50 @@ import jax
 import jax.numpy as jnp
 
 from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, total, transform
-from t3k.kernels.probe_cores import FrameCore, TangentCore, input_jets, jet_length, pull_residual, weigh_jet
+from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore, input_jet, jet_length, pull_residual, weigh_jet
 from t3k.kernels.probe_sweeps import EdgeJets, GradientParts, adjoint_sweeps, forward_sweeps
-from t3k.kernels.sweeps import Runs, find_runs, stack_runs, unstack_runs
+from t3k.kernels.sweeps import Runs, map_cores, stack_runs, unstack_runs
 from t3k.kernels.types import Array, Cores, Jet, as_tuple
 
 __all__ = ["GradientBlock", "Inputs", "gauss_newton_block", "jacobian_block", "residual_block", "transpose_block"]
 
 
 class GradientBlock(NamedTuple):
-    """The gradient of a block: dU ``(m, o)`` and dG ``(a k, b)`` a mode, with a leading w where probes are kept."""
+    """The gradient of a block: dU ``(m, o)`` and dG ``(a k, b)`` a mode, with a leading w where probes are kept.
+
+    Blocks return it grouped by runs of equal cores, so that a long train is not taken apart for every chunk.
+    """
 
     tucker: tuple[Array, ...]
     tt: tuple[Array, ...]
 
 
 class Inputs(NamedTuple):
-    """The probes of a block and the jets that enter the cores; `order` is the highest that is not zero."""
+    """The probes of a block and the jets that enter the cores, grouped; `order` is the highest that is not zero."""
 
     runs: Runs
     order: int
     cores: tuple[FrameCore, ...]
-    ww: tuple[Array, ...]
-    pp: tuple[Array, ...] | None
+    vectors: tuple[tuple[Array, ...], ...]
     xi: tuple[Jet, ...]
 
 
-def block_inputs(cores: Sequence[FrameCore], ww: Cores, pp: Cores | None, order: int) -> Inputs:
-    """Projects the probes of a block through the Tucker cores; items are grouped by runs of equal cores."""
-    ww, pp = as_tuple(ww), None if pp is None else as_tuple(pp)
-    runs = find_runs(cores)
-    xi = input_jets(tuple(core.up for core in cores), ww, pp)
-    return Inputs(runs, jet_length(len(ww), order) - 1, stack_runs(runs, cores), ww, pp, stack_runs(runs, xi))
+def block_inputs(cores: FrameCores, ww: Cores, pp: Cores | None, order: int) -> Inputs:
+    """Projects the probes of a block through the Tucker cores."""
+    runs = cores.runs.value
+    rows = zip(*(as_tuple(train) for train in (ww, pp) if train is not None), strict=True)
+    vectors = stack_runs(runs, list(rows))
+    xi = map_cores(lambda core, rows: input_jet(core.up, rows), runs, cores.cores, vectors)
+    return Inputs(runs, jet_length(len(cores), order) - 1, cores.cores, vectors, xi)
 
 
 def _forward(inputs: Inputs, tangents: Sequence[TangentCore] | None = None) -> tuple[EdgeJets, ...]:
-    runs, order, cores, ww, pp, xi = inputs
+    """The edge jets of the frame, and of a tangent that is grouped as the frame is."""
+    runs, order, cores, vectors, xi = inputs
     if tangents is None:
         return forward_sweeps(runs, cores, xi, order)
-    dxi = stack_runs(runs, input_jets(tuple(core.tucker for core in tangents), ww, pp))
-    return forward_sweeps(runs, cores, xi, order, stack_runs(runs, tangents), dxi)
+    dxi = map_cores(lambda tangent, rows: input_jet(tangent.tucker, rows), runs, tangents, vectors)
+    return forward_sweeps(runs, cores, xi, order, tangents, dxi)
 
 
 def _lift_to_mode(order: int, *pairs: tuple[Array, Jet]) -> Array:
@@ -62,22 +66,24 @@ def _lift_to_mode(order: int, *pairs: tuple[Array, Jet]) -> Array:
 
 
 def jacobian_block(
-    cores: Sequence[FrameCore], tangents: Sequence[TangentCore], ww: Cores, pp: Cores | None, order: int
+    cores: FrameCores, tangents: Sequence[TangentCore], ww: Cores, pp: Cores | None, order: int
 ) -> tuple[Array, ...]:
     """J: the probe derivatives ``(t, w, o)`` of a tangent, one array per mode."""
     inputs = block_inputs(cores, ww, pp, order)
-    jets = unstack_runs(inputs.runs, _forward(inputs, tangents))
-    return tuple(
-        _lift_to_mode(order, (core.up, jet.deta), (tangent.tucker, jet.eta))
-        for core, tangent, jet in zip(cores, tangents, jets, strict=True)
-    )
+
+    def lift(core: FrameCore, tangent: TangentCore, jet: EdgeJets) -> Array:
+        return _lift_to_mode(order, (core.up, jet.deta or ()), (tangent.tucker, jet.eta))
+
+    zz = map_cores(lift, inputs.runs, inputs.cores, tangents, _forward(inputs, tangents))
+    return unstack_runs(inputs.runs, zz)
 
 
-def point_block(cores: Sequence[FrameCore], point: Cores, ww: Cores, pp: Cores | None, order: int) -> tuple[Array, ...]:
+def point_block(cores: FrameCores, point: Cores, ww: Cores, pp: Cores | None, order: int) -> tuple[Array, ...]:
     """The probe derivatives ``(t, w, o)`` of the tensor that has `point` as Tucker core at each mode in turn."""
     inputs = block_inputs(cores, ww, pp, order)
-    jets = unstack_runs(inputs.runs, _forward(inputs))
-    return tuple(_lift_to_mode(order, (matrix, jet.eta)) for matrix, jet in zip(as_tuple(point), jets, strict=True))
+    matrices = stack_runs(inputs.runs, as_tuple(point))
+    zz = map_cores(lambda matrix, jet: _lift_to_mode(order, (matrix, jet.eta)), inputs.runs, matrices, _forward(inputs))
+    return unstack_runs(inputs.runs, zz)
 
 
 def matmul_probes(kept: bool, x: Array, rows: Array) -> Array:
@@ -100,18 +106,26 @@ def _weigh_array(z: Array, orders: Array | None, rows: Array | None) -> Array:
     return z if rows is None else z * rows[None, :, None]
 
 
-def _assemble(inputs: Inputs, parts: Sequence[GradientParts], residuals: Sequence[Array], kept: bool) -> GradientBlock:
+def _weights(runs: Runs, weights: Array | None) -> tuple[Array | None, ...]:
+    """The weights ``(d, t)`` of the orders, mode by mode and grouped."""
+    return (None,) * len(runs) if weights is None else stack_runs(runs, list(weights))
+
+
+def _assemble(
+    inputs: Inputs, parts: Sequence[GradientParts], residuals: Sequence[Array], *, kept: bool = False
+) -> GradientBlock:
     """``dU = sum_w dxi~_0 w + dxi~_1 p + residual``, where the residual part is ``sum_t eta_t z_t``."""
-    vectors = zip(*(train for train in (inputs.ww, inputs.pp) if train is not None), strict=True)
-    tucker = []
-    for part, residual, rows in zip(parts, residuals, vectors, strict=True):
+
+    def tucker(part: GradientParts, residual: Array, rows: Sequence[Array]) -> Array:
         terms = [matmul_probes(kept, x, y) for x, y in zip(part.dxi_tilde, rows, strict=False)]
-        tucker.append(total([residual, *terms]))
-    return GradientBlock(tuple(tucker), tuple(part.core for part in parts))
+        return total([residual, *terms])
+
+    changes = map_cores(tucker, inputs.runs, parts, residuals, inputs.vectors)
+    return GradientBlock(changes, tuple(part.core for part in parts))
 
 
 def transpose_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     ww: Cores,
     pp: Cores | None,
     zz: Cores,
@@ -122,13 +136,18 @@ def transpose_block(
 ) -> GradientBlock:
     """J^T: the gradient of the residual jets ``zz``, each probe times its weight in `rows` ``(w,)``."""
     inputs = block_inputs(cores, ww, pp, order)
-    zz = as_tuple(zz)
-    pulled = [pull_residual(core.up, z, inputs.order + 1) for core, z in zip(cores, zz, strict=True)]
-    grouped = stack_runs(inputs.runs, [weigh_jet(jet, None, rows) for jet in pulled])
-    parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, grouped, inputs.order, kept=kept)
-    parts = unstack_runs(inputs.runs, parts)
-    etas = [weigh_jet(scale_orders(part.eta, taylor_scales(len(part.eta))), None, rows) for part in parts]
-    return _assemble(inputs, parts, [_sum_orders(eta, z, kept) for eta, z in zip(etas, zz, strict=True)], kept)
+    runs, grouped = inputs.runs, stack_runs(inputs.runs, as_tuple(zz))
+
+    def pull(core: FrameCore, z: Array) -> Jet:
+        return weigh_jet(pull_residual(core.up, z, inputs.order + 1), None, rows)
+
+    def residual(part: GradientParts, z: Array) -> Array:
+        eta = weigh_jet(scale_orders(part.eta, taylor_scales(len(part.eta))), None, rows)
+        return _sum_orders(eta, z, kept)
+
+    pulled = map_cores(pull, runs, inputs.cores, grouped)
+    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, kept=kept)
+    return _assemble(inputs, parts, map_cores(residual, runs, parts, grouped), kept=kept)
 
 
 def _known_frame(jets: Sequence[EdgeJets]) -> Sequence[EdgeJets]:
@@ -137,7 +156,7 @@ def _known_frame(jets: Sequence[EdgeJets]) -> Sequence[EdgeJets]:
 
 
 def residual_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     point: Cores,
     ww: Cores,
     pp: Cores | None,
@@ -162,24 +181,29 @@ def residual_block(
       gradient: False leaves the gradient out (None).
     """
     inputs = block_inputs(cores, ww, pp, order)
-    jets = _forward(inputs)
-    etas = [jet.eta for jet in unstack_runs(inputs.runs, jets)]
-    values, pulled, residuals = [], [], []
-    for i, (core, matrix, eta, measured) in enumerate(zip(cores, as_tuple(point), etas, as_tuple(data), strict=True)):
-        residual = _lift_to_mode(order, (matrix, eta)) - measured
-        weighted = _weigh_array(residual, None if weights is None else weights[i], rows)
-        values.append(0.5 * jnp.vdot(weighted, residual))
-        pulled.append(pull_residual(core.up, weighted, inputs.order + 1))
-        residuals.append(_sum_orders(scale_orders(eta, taylor_scales(len(eta))), weighted, kept=False))
+    runs, jets = inputs.runs, _forward(inputs)
+
+    def compare(
+        core: FrameCore, matrix: Array, jet: EdgeJets, measured: Array, orders: Array | None
+    ) -> tuple[Array, Jet, Array]:
+        residual = _lift_to_mode(order, (matrix, jet.eta)) - measured
+        weighted = _weigh_array(residual, orders, rows)
+        eta = scale_orders(jet.eta, taylor_scales(len(jet.eta)))
+        pulled = pull_residual(core.up, weighted, inputs.order + 1)
+        return 0.5 * jnp.vdot(weighted, residual), pulled, _sum_orders(eta, weighted, kept=False)
+
+    matrices, measured = (stack_runs(runs, as_tuple(train)) for train in (point, data))
+    compared = map_cores(compare, runs, inputs.cores, matrices, jets, measured, _weights(runs, weights))
+    values, pulled, residuals = zip(*compared, strict=True)
+    value = total(jnp.sum(x) for x in values)
     if not gradient:
-        return total(values), None
-    known = _known_frame(jets)
-    parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
-    return total(values), _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)
+        return value, None
+    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, _known_frame(jets))
+    return value, _assemble(inputs, parts, residuals)
 
 
 def gauss_newton_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     tangents: Sequence[TangentCore],
     ww: Cores,
     pp: Cores | None,
@@ -193,15 +217,16 @@ def gauss_newton_block(
     ``D_t = t!^2 (U U^T deta_t + U V^T eta_t)`` and ``eta_t z_t = t!^2 (eta_t deta_t^T U + eta_t eta_t^T V)``.
     """
     inputs = block_inputs(cores, ww, pp, order)
-    jets = _forward(inputs, tangents)
+    runs, jets = inputs.runs, _forward(inputs, tangents)
     squares = tuple(scale**2 for scale in taylor_scales(inputs.order + 1))
-    pulled, residuals = [], []
-    for i, (core, tangent, jet) in enumerate(zip(cores, tangents, unstack_runs(inputs.runs, jets), strict=True)):
-        orders = None if weights is None else weights[i]
-        deta, eta = (weigh_jet(scale_orders(x, squares), orders, rows) for x in (jet.deta, jet.eta))
+
+    def reflect(core: FrameCore, tangent: TangentCore, jet: EdgeJets, orders: Array | None) -> tuple[Jet, Array]:
+        deta, eta = (weigh_jet(scale_orders(x or (), squares), orders, rows) for x in (jet.deta, jet.eta))
         up, tucker = core.up, tangent.tucker
-        pulled.append(add_jets(transform(up @ up.T, deta), transform(up @ tucker.T, eta)))
-        residuals.append(_contract_jets(jet.eta, deta) @ up + _contract_jets(jet.eta, eta) @ tucker)
-    known = _known_frame(jets)
-    parts = adjoint_sweeps(inputs.runs, inputs.cores, inputs.xi, stack_runs(inputs.runs, pulled), inputs.order, known)
-    return _assemble(inputs, unstack_runs(inputs.runs, parts), residuals, kept=False)
+        pulled = add_jets(transform(up @ up.T, deta), transform(up @ tucker.T, eta))
+        return pulled, _contract_jets(jet.eta, deta) @ up + _contract_jets(jet.eta, eta) @ tucker
+
+    reflected = map_cores(reflect, runs, inputs.cores, tangents, jets, _weights(runs, weights))
+    pulled, residuals = zip(*reflected, strict=True)
+    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, _known_frame(jets))
+    return _assemble(inputs, parts, residuals)

@@ -4,21 +4,24 @@ The matrices are built once, outside the loop over chunks of probes. Jets get th
 multilinear, so after p cores a jet has degree p, and no derivative above order d - 1 is ever computed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from t3k.kernels.edge_steps import to_left, to_mode, to_right
 from t3k.kernels.jets import scale_orders, taylor_scales
-from t3k.kernels.types import Array, Cores, Frame, Jet, Variations, as_tuple
+from t3k.kernels.sweeps import Runs, find_runs, map_cores, stack_runs
+from t3k.kernels.types import Array, Frame, Jet, Variations, as_tuple
 
 __all__ = [
     "FrameCore",
-    "Length",
+    "FrameCores",
+    "Static",
     "TangentCore",
     "frame_cores",
-    "input_jets",
+    "input_jet",
     "jet_length",
     "pull_residual",
     "tangent_cores",
@@ -31,10 +34,10 @@ EXACT_MODES = 8
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
-class Length:
-    """A static length that rides along with a core's arrays."""
+class Static:
+    """A static value that rides along with arrays."""
 
-    value: int
+    value: Any
 
 
 class FrameCore(NamedTuple):
@@ -47,7 +50,18 @@ class FrameCore(NamedTuple):
     down: Array
     left: Array
     right: Array
-    mu_length: Length
+    mu_length: Static
+
+
+class FrameCores(NamedTuple):
+    """The frame mode by mode, grouped by its runs of equal cores (see `t3k.kernels.sweeps`)."""
+
+    runs: Static
+    cores: tuple[FrameCore, ...]
+
+    def __len__(self) -> int:
+        """The number of modes."""
+        return self.runs.value[-1][1]
 
 
 class TangentCore(NamedTuple):
@@ -70,35 +84,41 @@ def jet_length(d: int, order: int) -> int:
     return min(d - 1, order) + 1
 
 
-def frame_cores(frame: Frame, order: int) -> tuple[FrameCore, ...]:
+def frame_cores(frame: Frame, order: int) -> FrameCores:
     """The frame ``(up, down, left, right)`` mode by mode, for derivatives up to `order`."""
     up, down, left, right = map(as_tuple, frame)
     exact = len(up) <= EXACT_MODES
-    lengths = [Length((min(i, order) if exact else order) + 1) for i in range(len(up))]
-    return tuple(
-        FrameCore(up[i], to_mode(down[i]), to_right(left[i]), to_left(right[i]), lengths[i]) for i in range(len(up))
-    )
+    lengths = [Static((min(i, order) if exact else order) + 1) for i in range(len(up))]
+    modes = list(zip(up, down, left, right, lengths, strict=True))
+    runs = find_runs(modes)
+
+    def prepare(mode: Any) -> FrameCore:
+        up, down, left, right, length = mode
+        return FrameCore(up, to_mode(down), to_right(left), to_left(right), length)
+
+    return FrameCores(Static(runs), map_cores(prepare, runs, stack_runs(runs, modes)))
 
 
-def tangent_cores(frame: Frame, variations: Variations) -> tuple[TangentCore, ...]:
-    """The tangent with these variations in this frame, mode by mode."""
+def tangent_cores(frame: Frame, variations: Variations, runs: Runs) -> tuple[TangentCore, ...]:
+    """The tangent with these variations in this frame, mode by mode and grouped."""
     _, down, left, right = map(as_tuple, frame)
     tucker, tt = map(as_tuple, variations)
-    return tuple(
-        TangentCore(
-            tucker[i],
-            *(to_right(core) for core in (right[i], tt[i], down[i])),
-            *(to_left(core) for core in (left[i], tt[i], down[i])),
-            *(to_mode(core) for core in (right[i], tt[i], left[i])),
+
+    def prepare(mode: Any) -> TangentCore:
+        tucker, variation, down, left, right = mode
+        return TangentCore(
+            tucker,
+            *map(to_right, (right, variation, down)),
+            *map(to_left, (left, variation, down)),
+            *map(to_mode, (right, variation, left)),
         )
-        for i in range(len(tucker))
-    )
+
+    return map_cores(prepare, runs, stack_runs(runs, list(zip(tucker, tt, down, left, right, strict=True))))
 
 
-def input_jets(tucker: tuple[Array, ...], ww: Cores, pp: Cores | None) -> tuple[Jet, ...]:
-    """The jets of ``U_i (w_i + s p_i)``: one or (with directions) two arrays ``(k, w)`` a mode."""
-    inputs = zip(*(as_tuple(x) for x in (ww, pp) if x is not None), strict=True)
-    return tuple(tuple(up @ x.T for x in xs) for up, xs in zip(tucker, inputs, strict=True))
+def input_jet(matrix: Array, vectors: Sequence[Array]) -> Jet:
+    """The jet of ``matrix (w_i + s p_i)``: one or (with a direction) two arrays ``(k, w)``."""
+    return tuple(matrix @ x.T for x in vectors)
 
 
 def weigh_jet(jet: Jet, orders: Array | None, rows: Array | None) -> Jet:

@@ -20,9 +20,10 @@ from t3k.kernels.probe_blocks import (
     residual_block,
     transpose_block,
 )
-from t3k.kernels.probe_cores import frame_cores, tangent_cores
+from t3k.kernels.probe_cores import FrameCores, frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, concat
 from t3k.kernels.streaming import as_variations, counted, part_axes, rows_at_once, stream
+from t3k.kernels.sweeps import unstack_runs
 from t3k.kernels.types import Array, Cores, Frame, Variations, like_train
 
 __all__ = [
@@ -65,8 +66,10 @@ def _check_measurements(probes: Probes, frame: Frame, order: int, **zz: Cores) -
     check_weights(order, probes.ww, probes.weights, probes.rows)
 
 
-def _parted(gradient: GradientBlock, frame: Frame) -> GradientBlock:
-    return gradient._replace(tt=part_axes(gradient.tt, frame))
+def _by_modes(gradient: GradientBlock, cores: FrameCores, frame: Frame) -> GradientBlock:
+    """The gradient of a block mode by mode, no longer grouped by runs of equal cores, with all axes of dG apart."""
+    runs = cores.runs.value
+    return GradientBlock(unstack_runs(runs, gradient.tucker), part_axes(unstack_runs(runs, gradient.tt), frame))
 
 
 def probe_jacobian(
@@ -117,7 +120,8 @@ def _jacobian(
     chunk_size: int | None,
     sharding: NamedSharding | None,
 ) -> Cores:
-    fixed = frame_cores(frame, order), tangent_cores(frame, variations)
+    cores = frame_cores(frame, order)
+    fixed = cores, tangent_cores(frame, variations, cores.runs.value)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
@@ -192,13 +196,16 @@ def probe_transpose(
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, zz), cores = xs
-        rows = counted(None, valid, cores[0].up.dtype) if sum_over_probes else None
-        return _parted(transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes), frame)
+        rows = counted(None, valid, frame.up[0].dtype) if sum_over_probes else None
+        gradient = transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes)
+        # To take apart what has been concatenated would cost a copy of all of it.
+        return gradient if sum_over_probes else _by_modes(gradient, cores, frame)
 
     reduction = reducer if sum_over_probes else concat(0)
     rows = rows_at_once(chunk_size, frame, order)
     xs = ww, pp, ztildes
-    return as_variations(frame, *stream(block, xs, fixed, reduction, rows=rows, axes=PROBE_AXIS, sharding=sharding))
+    gradient = stream(block, xs, fixed, reduction, rows=rows, axes=PROBE_AXIS, sharding=sharding)
+    return as_variations(frame, *(_by_modes(gradient, fixed, frame) if sum_over_probes else gradient))
 
 
 def gauss_newton_product(
@@ -224,16 +231,18 @@ def gauss_newton_product(
     """
     check_variations(*variations, frame)
     _check_measurements(probes, frame, order)
-    fixed = frame_cores(frame, order), tangent_cores(frame, variations), probes.weights
+    cores = frame_cores(frame, order)
+    fixed = cores, tangent_cores(frame, variations, cores.runs.value), probes.weights
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, rows), (cores, tangents, weights) = xs
-        rows = counted(rows, valid, cores[0].up.dtype)
-        return _parted(gauss_newton_block(cores, tangents, ww, pp, order, weights, rows), frame)
+        rows = counted(rows, valid, frame.up[0].dtype)
+        return gauss_newton_block(cores, tangents, ww, pp, order, weights, rows)
 
     xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
     rows = rows_at_once(chunk_size, frame, order)
-    return as_variations(frame, *stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding))
+    gradient = stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding)
+    return as_variations(frame, *_by_modes(gradient, fixed[0], frame))
 
 
 def misfit(
@@ -270,11 +279,10 @@ def misfit(
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, GradientBlock | None]:
         (ww, pp, measured, rows), (cores, point, weights) = xs
-        rows = counted(rows, valid, cores[0].up.dtype)
-        value, blocks = residual_block(cores, point, ww, pp, measured, order, weights, rows, gradient=gradient)
-        return value, None if blocks is None else _parted(blocks, frame)
+        rows = counted(rows, valid, frame.up[0].dtype)
+        return residual_block(cores, point, ww, pp, measured, order, weights, rows, gradient=gradient)
 
     xs, axes = (probes.ww, probes.pp, data, probes.rows), (PROBE_AXIS, PROBE_AXIS, PROBE_AXIS, 0)
     rows = rows_at_once(chunk_size, frame, order)
     value, found = stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding)
-    return value, as_variations(frame, *found) if gradient else None
+    return value, as_variations(frame, *_by_modes(found, fixed[0], frame)) if gradient else None

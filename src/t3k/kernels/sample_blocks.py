@@ -6,6 +6,7 @@ dU, an outer product with w or a scatter to that column. No unit vector is ever 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,10 +14,10 @@ import jax.numpy as jnp
 
 from t3k.kernels.jets import scale_orders, taylor_scales, total
 from t3k.kernels.probe_blocks import matmul_probes
-from t3k.kernels.probe_cores import FrameCore, TangentCore
+from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore
 from t3k.kernels.reducers import IndexedRows
 from t3k.kernels.sample_sweeps import SampleParts, adjoint_sweep, forward_sweep
-from t3k.kernels.sweeps import Runs, find_runs, stack_runs, unstack_runs
+from t3k.kernels.sweeps import Runs, map_cores, stack_runs, unstack_runs
 from t3k.kernels.types import Array, Cores, Jet, as_tuple
 
 __all__ = [
@@ -32,7 +33,8 @@ class SampleGradient(NamedTuple):
     """The gradient of a block, per mode: dG ``(a k, b)`` and the two parts of dU, of which one may be missing.
 
     ``tucker (m, o)`` comes from vectors, and `columns` have yet to be added to those of dU at the samples' indices.
-    Where samples are kept apart, both trains have a leading w, and all of dU is in `tucker`.
+    Where samples are kept apart, both trains have a leading w, and all of dU is in `tucker`. Both are grouped by runs
+    of equal cores, `columns` are not.
     """
 
     tucker: tuple[Array | None, ...]
@@ -41,7 +43,7 @@ class SampleGradient(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    """The samples of a block and the jets that enter the cores; `order` is the highest that is not zero."""
+    """The samples of a block and the jets that enter the cores, grouped; `order` is the highest that is not zero."""
 
     runs: Runs
     order: int
@@ -55,25 +57,25 @@ def _enter(matrix: Array, at: Array) -> Array:
     return matrix[:, at] if at.ndim == 1 else matrix @ at.T
 
 
-def _jets(trains: Sequence[Array], vectors: Sequence[Sequence[Array]]) -> list[Jet]:
-    pairs = zip(trains, vectors, strict=True)
-    return [tuple(_enter(matrix, at) for at in columns) for matrix, columns in pairs]
+def _enter_jet(matrix: Array, vectors: Sequence[Array]) -> Jet:
+    return tuple(_enter(matrix, at) for at in vectors)
 
 
-def _block_inputs(cores: Sequence[FrameCore], at: Cores, pp: Cores | None, order: int) -> _Inputs:
-    """Projects the samples of a block through the Tucker cores; items are grouped by runs of equal cores."""
-    vectors = tuple(zip(*(as_tuple(train) for train in (at, pp) if train is not None), strict=True))
-    runs = find_runs(cores)
-    xi = _jets([core.up for core in cores], vectors)
-    return _Inputs(runs, min(len(cores), order), stack_runs(runs, cores), vectors, stack_runs(runs, xi))
+def _block_inputs(cores: FrameCores, at: Cores, pp: Cores | None, order: int) -> _Inputs:
+    """Projects the samples of a block through the Tucker cores."""
+    runs = cores.runs.value
+    rows = zip(*(as_tuple(train) for train in (at, pp) if train is not None), strict=True)
+    vectors = stack_runs(runs, list(rows))
+    xi = map_cores(lambda core, rows: _enter_jet(core.up, rows), runs, cores.cores, vectors)
+    return _Inputs(runs, min(len(cores), order), cores.cores, vectors, xi)
 
 
 def _forward(inputs: _Inputs, tangents: Sequence[TangentCore] | None = None) -> tuple[Jet, tuple[Jet, ...]]:
     runs, order, cores, vectors, xi = inputs
     if tangents is None:
         return forward_sweep(runs, cores, xi, order)
-    dxi = _jets([core.tucker for core in tangents], vectors)
-    return forward_sweep(runs, cores, xi, order, stack_runs(runs, tangents), stack_runs(runs, dxi))
+    dxi = map_cores(lambda tangent, rows: _enter_jet(tangent.tucker, rows), runs, tangents, vectors)
+    return forward_sweep(runs, cores, xi, order, tangents, dxi)
 
 
 def _derivatives(jet: Jet, order: int) -> Array:
@@ -92,7 +94,7 @@ def _weigh(residual: Array, orders: Array | None, rows: Array | None) -> Array:
     return residual if rows is None else residual * rows[None, :]
 
 
-def _tucker(core: FrameCore, part: SampleParts, vectors: Sequence[Array], kept: bool) -> Array | None:
+def _tucker(kept: bool, core: FrameCore, part: SampleParts, vectors: Sequence[Array]) -> Array | None:
     """``sum_w dxi~_0 w + dxi~_1 p``, or these for every sample; None if there is nothing but indices to add at."""
     terms = []
     for x, at in zip(part.dxi_tilde, vectors, strict=False):
@@ -104,27 +106,23 @@ def _tucker(core: FrameCore, part: SampleParts, vectors: Sequence[Array], kept: 
     return total(terms) if terms else None
 
 
-def _columns(part: SampleParts, at: Array) -> IndexedRows | None:
-    return IndexedRows(at, part.dxi_tilde[0].T) if at.ndim == 1 else None
+def _columns(kept: bool, part: SampleParts, vectors: Sequence[Array]) -> IndexedRows | None:
+    return IndexedRows(vectors[0], part.dxi_tilde[0].T) if vectors[0].ndim == 1 and not kept else None
 
 
-def _assemble(
-    cores: Sequence[FrameCore], inputs: _Inputs, mus: Sequence[Jet], residual: Array, *, kept: bool = False
-) -> SampleGradient:
+def _assemble(inputs: _Inputs, mus: Sequence[Jet], residual: Array, *, kept: bool = False) -> SampleGradient:
     """The gradient from residuals ``(t, w)``."""
     # Keeps the compiler from storing every lifted jet of the forward sweep for the adjoint: lifting is cheaper.
     mus = jax.lax.optimization_barrier(tuple(mus))
     adjoint = _adjoint_jet(residual, inputs.order + 1)
     parts = adjoint_sweep(inputs.runs, inputs.cores, inputs.xi, mus, adjoint, kept=kept)
-    parts = unstack_runs(inputs.runs, parts)
-    modes = list(zip(cores, parts, inputs.vectors, strict=True))
-    tucker = tuple(_tucker(core, part, vectors, kept) for core, part, vectors in modes)
-    columns = tuple(None if kept else _columns(part, vectors[0]) for _, part, vectors in modes)
-    return SampleGradient(tucker, columns, tuple(part.core for part in parts))
+    tucker = map_cores(partial(_tucker, kept), inputs.runs, inputs.cores, parts, inputs.vectors)
+    columns = map_cores(partial(_columns, kept), inputs.runs, parts, inputs.vectors)
+    return SampleGradient(tucker, unstack_runs(inputs.runs, columns), tuple(part.core for part in parts))
 
 
 def sample_jacobian_block(
-    cores: Sequence[FrameCore], tangents: Sequence[TangentCore] | None, at: Cores, pp: Cores | None, order: int
+    cores: FrameCores, tangents: Sequence[TangentCore] | None, at: Cores, pp: Cores | None, order: int
 ) -> Array:
     """The sampled derivatives ``(t, w)`` of a tangent, or (`tangents` None) of the base point."""
     sampled, _ = _forward(_block_inputs(cores, at, pp, order), tangents)
@@ -132,7 +130,7 @@ def sample_jacobian_block(
 
 
 def sample_transpose_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     at: Cores,
     pp: Cores | None,
     residual: Array,
@@ -144,11 +142,11 @@ def sample_transpose_block(
     """J^T: the gradient of residuals ``(t, w)``, each sample times its weight in `rows` ``(w,)``."""
     inputs = _block_inputs(cores, at, pp, order)
     _, mus = _forward(inputs)
-    return _assemble(cores, inputs, mus, _weigh(residual, None, rows), kept=kept)
+    return _assemble(inputs, mus, _weigh(residual, None, rows), kept=kept)
 
 
 def sample_residual_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     at: Cores,
     pp: Cores | None,
     data: Array,
@@ -164,11 +162,11 @@ def sample_residual_block(
     residual = _derivatives(sampled, order) - data
     weighted = _weigh(residual, weights, rows)
     value = 0.5 * jnp.vdot(weighted, residual)
-    return value, _assemble(cores, inputs, mus, weighted) if gradient else None
+    return value, _assemble(inputs, mus, weighted) if gradient else None
 
 
 def sample_gauss_newton_block(
-    cores: Sequence[FrameCore],
+    cores: FrameCores,
     tangents: Sequence[TangentCore],
     at: Cores,
     pp: Cores | None,
@@ -179,4 +177,4 @@ def sample_gauss_newton_block(
     """``J^T (weights J v)`` of a block."""
     inputs = _block_inputs(cores, at, pp, order)
     sampled, mus = _forward(inputs, tangents)
-    return _assemble(cores, inputs, mus, _weigh(_derivatives(sampled, order), weights, rows))
+    return _assemble(inputs, mus, _weigh(_derivatives(sampled, order), weights, rows))

@@ -4,7 +4,6 @@ They are the maps of `probe_maps` for these samples, with the same promise: scra
 take one T3 frame, one tangent and one sample axis w; stacks are `jax.vmap` over them.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding
@@ -12,7 +11,7 @@ from jax.sharding import NamedSharding
 from t3k.kernels.checks import bind, check_frame, check_samples, check_variations
 from t3k.kernels.jets import total
 from t3k.kernels.linear_map import linear_map
-from t3k.kernels.probe_cores import FrameCore, frame_cores, tangent_cores
+from t3k.kernels.probe_cores import FrameCores, frame_cores, tangent_cores
 from t3k.kernels.reducers import Reducer, add, add_at, concat
 from t3k.kernels.sample_blocks import (
     SampleGradient,
@@ -22,6 +21,7 @@ from t3k.kernels.sample_blocks import (
     sample_transpose_block,
 )
 from t3k.kernels.streaming import as_variations, counted, part_axes, rows_at_once, stream
+from t3k.kernels.sweeps import unstack_runs
 from t3k.kernels.types import Array, Cores, Frame, Variations, as_tuple
 
 __all__ = [
@@ -69,9 +69,8 @@ def _stream(
     samples: Samples,
     fixed: Any,
     reducers: Any,
-    *,
+    frame: Frame,
     rows: int | None,
-    dtype: Any,
     sharding: NamedSharding | None,
     extra: Array | None = None,
 ) -> Any:
@@ -82,7 +81,7 @@ def _stream(
 
     def masked(xs: Any, valid: Array | None) -> Any:
         (at, pp, rows, rest), (weights, fixed) = xs
-        return block(Samples(at, pp, weights, counted(rows, valid, dtype)), rest, fixed)
+        return block(Samples(at, pp, weights, counted(rows, valid, frame.up[0].dtype)), rest, fixed)
 
     xs, axes = (samples.at, samples.pp, samples.rows, extra), (_axis(samples.at), -2, 0, 1)
     return stream(masked, xs, (samples.weights, fixed), reducers, rows=rows, axes=axes, sharding=sharding)
@@ -94,14 +93,16 @@ def _reducers(samples: Samples, frame: Frame, reducer: Reducer) -> SampleGradien
     return SampleGradient(reducer, columns, reducer)  # type: ignore[arg-type]
 
 
+def _by_modes(gradient: SampleGradient, cores: FrameCores, frame: Frame) -> SampleGradient:
+    """The gradient of a block mode by mode, no longer grouped by runs of equal cores, with all axes of dG apart."""
+    tucker, tt = (unstack_runs(cores.runs.value, train) for train in (gradient.tucker, gradient.tt))
+    return gradient._replace(tucker=tucker, tt=part_axes(tt, frame))
+
+
 def _variations(gradient: SampleGradient, frame: Frame) -> Variations:
-    """The gradient as variations in the layout of the frame."""
+    """The gradient as variations in the layout of the frame, from its parts mode by mode."""
     parts: Any = zip(gradient.tucker, gradient.columns, strict=True)
     return as_variations(frame, [total(x for x in pair if x is not None) for pair in parts], gradient.tt)
-
-
-def _parted(gradient: SampleGradient, frame: Frame) -> SampleGradient:
-    return gradient._replace(tt=part_axes(gradient.tt, frame))
 
 
 def point_samples(
@@ -127,11 +128,11 @@ def point_samples(
     samples = Samples(at, pp)
     _check(samples, frame, order)
 
-    def block(samples: Samples, _: None, cores: Sequence[FrameCore]) -> Array:
+    def block(samples: Samples, _: None, cores: FrameCores) -> Array:
         return sample_jacobian_block(cores, None, samples.at, samples.pp, order)
 
     fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
-    return _stream(block, samples, fixed, concat(1), rows=rows, dtype=frame.up[0].dtype, sharding=sharding)
+    return _stream(block, samples, fixed, concat(1), frame, rows, sharding)
 
 
 def sample_jacobian(
@@ -168,9 +169,10 @@ def sample_jacobian(
             cores, tangents = fixed
             return sample_jacobian_block(cores, tangents, samples.at, samples.pp, order)
 
-        fixed = frame_cores(frame, order), tangent_cores(frame, variations)
-        rows, dtype = rows_at_once(chunk_size, frame, order), frame.up[0].dtype
-        return _stream(block, Samples(at, pp), fixed, concat(1), rows=rows, dtype=dtype, sharding=sharding)
+        cores = frame_cores(frame, order)
+        fixed = cores, tangent_cores(frame, variations, cores.runs.value)
+        rows = rows_at_once(chunk_size, frame, order)
+        return _stream(block, Samples(at, pp), fixed, concat(1), frame, rows, sharding)
 
     def transpose(kept: Any, zz: Array) -> Variations:
         at, pp, frame = kept
@@ -212,16 +214,16 @@ def sample_transpose(
     samples, kept = Samples(at, pp), not sum_over_probes
     _check(samples, frame, order, ztildes=ztildes)
 
-    def block(samples: Samples, residual: Array, cores: Sequence[FrameCore]) -> SampleGradient:
+    def block(samples: Samples, residual: Array, cores: FrameCores) -> SampleGradient:
         rows = None if kept else samples.rows
-        return _parted(sample_transpose_block(cores, samples.at, samples.pp, residual, order, rows, kept=kept), frame)
+        gradient = sample_transpose_block(cores, samples.at, samples.pp, residual, order, rows, kept=kept)
+        # To take apart what has been concatenated would cost a copy of all of it.
+        return _by_modes(gradient, cores, frame) if kept else gradient
 
     reducers = concat(0) if kept else _reducers(samples, frame, reducer)
     fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
-    return _variations(
-        _stream(block, samples, fixed, reducers, extra=ztildes, rows=rows, dtype=frame.up[0].dtype, sharding=sharding),
-        frame,
-    )
+    gradient = _stream(block, samples, fixed, reducers, frame, rows, sharding, ztildes)
+    return _variations(gradient if kept else _by_modes(gradient, fixed, frame), frame)
 
 
 def sample_gauss_newton(
@@ -250,21 +252,12 @@ def sample_gauss_newton(
 
     def block(samples: Samples, _: None, fixed: Any) -> SampleGradient:
         (at, pp, weights, rows), (cores, tangents) = samples, fixed
-        return _parted(sample_gauss_newton_block(cores, tangents, at, pp, order, weights, rows), frame)
+        return sample_gauss_newton_block(cores, tangents, at, pp, order, weights, rows)
 
-    fixed, rows = (frame_cores(frame, order), tangent_cores(frame, variations)), rows_at_once(chunk_size, frame, order)
-    return _variations(
-        _stream(
-            block,
-            samples,
-            fixed,
-            _reducers(samples, frame, reducer),
-            rows=rows,
-            dtype=frame.up[0].dtype,
-            sharding=sharding,
-        ),
-        frame,
-    )
+    cores, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
+    fixed, reducers = (cores, tangent_cores(frame, variations, cores.runs.value)), _reducers(samples, frame, reducer)
+    gradient = _stream(block, samples, fixed, reducers, frame, rows, sharding)
+    return _variations(_by_modes(gradient, cores, frame), frame)
 
 
 def sample_misfit(
@@ -295,14 +288,11 @@ def sample_misfit(
     """
     _check(samples, frame, order, data=data)
 
-    def block(samples: Samples, measured: Array, cores: Sequence[FrameCore]) -> tuple[Array, SampleGradient | None]:
+    def block(samples: Samples, measured: Array, cores: FrameCores) -> tuple[Array, SampleGradient | None]:
         at, pp, weights, rows = samples
-        value, part = sample_residual_block(cores, at, pp, measured, order, weights, rows, gradient=gradient)
-        return value, None if part is None else _parted(part, frame)
+        return sample_residual_block(cores, at, pp, measured, order, weights, rows, gradient=gradient)
 
     reducers = reducer, _reducers(samples, frame, reducer) if gradient else None
     fixed, rows = frame_cores(frame, order), rows_at_once(chunk_size, frame, order)
-    value, part = _stream(
-        block, samples, fixed, reducers, extra=data, rows=rows, dtype=frame.up[0].dtype, sharding=sharding
-    )
-    return value, _variations(part, frame) if gradient else None
+    value, part = _stream(block, samples, fixed, reducers, frame, rows, sharding, data)
+    return value, _variations(_by_modes(part, fixed, frame), frame) if gradient else None

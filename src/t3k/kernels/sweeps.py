@@ -25,6 +25,8 @@ __all__ = ["MIN_SCAN", "Runs", "find_runs", "map_cores", "stack_runs", "sweep", 
 Runs = tuple[tuple[int, int], ...]
 #: The shortest run that is scanned: below it the loop costs more than the copies of its body.
 MIN_SCAN = 3
+#: The shortest run whose modes are mapped over by one operation, for a small program: each by itself is faster.
+MIN_BATCH = 12
 
 
 def find_runs(items: Sequence[Any]) -> Runs:
@@ -109,9 +111,24 @@ def sweep_cores(
     return carry, unstack_runs(runs, outputs)
 
 
-def map_cores(fun: Callable[[Any], Any], runs: Runs, grouped: Sequence[Any]) -> tuple[Any, ...]:
-    """Applies `fun` to every item, those of a scanned run one after the other; items and results are grouped."""
+def map_cores(fun: Callable[..., Any], runs: Runs, *grouped: Sequence[Any]) -> tuple[Any, ...]:
+    """Applies `fun` to the items of every mode, those of a long run all at once; items and results are grouped.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> cores = [jnp.ones((2, 2))] * 3
+      >>> runs = find_runs(cores)
+      >>> [x.shape for x in map_cores(lambda core: core[0], runs, stack_runs(runs, cores))]
+      [(3, 2)]
+    """
     return tuple(
-        fun(group) if stop - start == 1 else jax.lax.map(fun, group)
-        for (start, stop), group in zip(runs, grouped, strict=True)
+        fun(*items) if stop - start == 1 else _map_run(fun, stop - start, items)
+        for (start, stop), *items in zip(runs, *grouped, strict=True)
     )
+
+
+def _map_run(fun: Callable[..., Any], length: int, items: Sequence[Any]) -> Any:
+    if length >= MIN_BATCH:
+        return jax.vmap(fun)(*items)
+    results = [fun(*jax.tree.map(lambda x, j=j: x[j], items)) for j in range(length)]
+    return jax.tree.map(lambda *xs: jnp.stack(xs), *results)
