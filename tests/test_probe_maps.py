@@ -396,7 +396,7 @@ def test_a_further_equal_core_adds_no_matrix_product_to_the_program():
         )
         return count_primitives(program(zz, ww, pp, frame).jaxpr, collections.Counter())["dot_general"]
 
-    assert matrix_products(24) == matrix_products(12)
+    assert matrix_products(24) == matrix_products(16)
 
 
 WRONG = {
