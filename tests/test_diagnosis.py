@@ -6,7 +6,7 @@ import pytest
 import t3k
 from t3k.api.error_table import ErrorTable
 from t3k.api.fit_stats import FitStats
-from tests.fit_problems import DERIVATIVES, KINDS, SHAPE, TT_RANKS, TUCKER_RANKS, data_of, order_of, sample_of
+from tests.fit_problems import DERIVATIVES, KINDS, SHAPE, TT_RANKS, TUCKER_RANKS, data_of, order_of, sample_of, truth
 
 RANKS = TUCKER_RANKS, TT_RANKS
 
@@ -41,6 +41,28 @@ def test_scales_that_differ_are_spoken_of():
     found = t3k.diagnose(kind, sample_of(kind), data, SHAPE, *RANKS, order=1)
     assert found.scales.shape == (2, 2)
     assert any("differ in scale" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("kind", ["apply", "probe_derivatives"])
+def test_a_start_forecasts_conditioning_memory_and_time(kind):
+    """The measurements determine this tensor well, whose tangent space has 14 dimensions."""
+    found = t3k.diagnose(kind, sample_of(kind), data_of(kind), SHAPE, *RANKS, order=order_of(kind), x0=truth())
+    forecast = found.forecast
+    assert forecast is not None
+    assert forecast.memory is not None
+    assert 1 < forecast.condition < 1e3
+    assert forecast.memory.scratch > 0
+    assert forecast.compile_seconds > forecast.product_seconds > 0
+    assert found.warnings == ()
+    assert "condition number of the first Gauss-Newton system" in str(found)
+
+
+def test_directions_that_nothing_measures_are_warned_of():
+    index = tuple(np.repeat(i, 8) for i in ([0, 1, 2], [0, 1, 2]))
+    found = t3k.diagnose("entries", index, np.ones(24), SHAPE, *RANKS, x0=truth())
+    assert any("hardly determine some directions" in warning for warning in found.warnings)
+    bad = t3k.diagnose("entries", index, np.full(24, np.nan), SHAPE, *RANKS, x0=truth())
+    assert bad.forecast is None
 
 
 def test_histories_and_errors_are_drawn():

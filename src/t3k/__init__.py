@@ -33,6 +33,7 @@ from t3k.api.sharding import shard_probes
 from t3k.api.shared_geometry import SharedManifold
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
+from t3k.api.uncertainty import ErrorBars, error_bars
 from t3k.kernels.auto_chunk import auto_chunk_size
 from t3k.kernels.chunk_map import chunk_map
 from t3k.kernels.jacobian import chunked_jacfwd, chunked_jacobian, chunked_jacrev, chunked_value_and_jacobian
@@ -49,6 +50,7 @@ from t3k.kernels.regularizers import Regularizer, Tikhonov
 __all__ = [
     "COREWISE",
     "ChunkReport",
+    "ErrorBars",
     "Kind",
     "MANIFOLD",
     "Regularizer",
@@ -76,12 +78,12 @@ __all__ = [
     "entries_derivatives_kind",
     "entries_kind",
     "diagnose",
+    "error_bars",
     "estimate_chunk_size",
     "fit",
     "fit_many",
     "gradient_descent",
     "concatenate",
-    "estimate_chunk_size",
     "from_function",
     "max_chunk_size_within",
     "mc_sgd",

@@ -31,6 +31,7 @@ from t3k.kernels import (
     t3,
     tangents,
     truncation,
+    uncertainty,
 )
 from t3k.kernels.objective import Objective
 
@@ -41,6 +42,7 @@ __all__ = [
     "centre_at",
     "concatenate",
     "contract_modes",
+    "curvatures",
     "discarded_norm",
     "distance",
     "from_cp",
@@ -66,6 +68,7 @@ __all__ = [
     "permute",
     "probe_jacobian",
     "probe_transpose",
+    "quantity_variances",
     "project_dense",
     "project_t3",
     "random_point",
@@ -84,6 +87,7 @@ __all__ = [
     "to_dense",
     "to_tt",
     "to_tucker",
+    "total_variances",
     "transport",
     "truncate",
     "with_room",
@@ -150,6 +154,9 @@ adam_init = jax.jit(adam.init, static_argnums=(0, 1))
 optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
 objective_value = jax.jit(Objective.value, static_argnums=0)
 objective_squares = jax.jit(Objective.squares, static_argnums=0)
+quantity_variances = jax.jit(uncertainty.quantity_variances, static_argnums=(0, 1, 2))
+total_variances = jax.jit(uncertainty.total_variances, static_argnums=(0, 1, 2))
+curvatures = jax.jit(uncertainty.curvatures, static_argnums=(0, 1))
 
 
 @functools.cache

@@ -1,17 +1,58 @@
 """What to know of measurements before a fit: `diagnose`."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from t3k.api import validate
+from t3k.api import compiled, validate
+from t3k.api.chunk_size import MemoryReport, memory_report
+from t3k.api.fitting import FitProblem, fit_problem
+from t3k.api.geometry import MANIFOLD
 from t3k.api.kinds import as_kind
+from t3k.api.t3 import TuckerTensorTrain
+from t3k.kernels.measurements import ProbeKind, SampleKind
 from t3k.kernels.ranks import manifold_dimension
+from t3k.kernels.stored_arrays import reading
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "Forecast", "diagnose"]
+
+#: Gauss-Newton products that the conditioning is judged by.
+LANCZOS_STEPS = 30
+
+
+class Forecast(NamedTuple):
+    """What a Gauss-Newton product at the start has told.
+
+    `curvatures` are the smallest and largest Ritz value of the Gauss-Newton operator after `LANCZOS_STEPS` products:
+    its spectrum reaches at least as far. `memory` is what a product needs, None for a kind of one's own. `compile_seconds`
+    is how long these products took to compile, and `product_seconds` how long one of them then took; a step of
+    `newton_cg` is compiled in two or three times that, and takes from four products on.
+    """
+
+    curvatures: tuple[float, float]
+    memory: MemoryReport | None
+    compile_seconds: float
+    product_seconds: float
+    resolved: float
+
+    @property
+    def condition(self) -> float:
+        """The ratio of the curvatures, a lower bound on the condition number."""
+        low, high = self.curvatures
+        return high / low if low > 0 else float("inf")
+
+    def __str__(self) -> str:
+        """Conditioning, seconds and memory."""
+        lines = [
+            f"condition number of the first Gauss-Newton system: {self.condition:.1e} or more",
+            f"a product: {self.product_seconds:.1e} s, compiled in {self.compile_seconds:.1f} s",
+        ]
+        return "\n".join(lines if self.memory is None else [*lines, str(self.memory)])
 
 
 @dataclass(frozen=True)
@@ -20,7 +61,8 @@ class Diagnosis:
 
     `equations` are the finite numbers in the data, `parameters` the free ones of a tensor of the ranks. `not_finite`
     names every array that holds NaN or infinity, how many, and where the first is. `duplicates` are samples that repeat
-    an earlier one. `scales` are the root mean squares of the data, in the layout of `ErrorTable.errors`.
+    an earlier one. `scales` are the root mean squares of the data, in the layout of `ErrorTable.errors`. `forecast` is
+    what was found at a start, if there was one.
     """
 
     equations: int
@@ -28,6 +70,7 @@ class Diagnosis:
     not_finite: tuple[str, ...]
     duplicates: int
     scales: Any
+    forecast: "Forecast | None" = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -45,12 +88,19 @@ class Diagnosis:
             found.append(
                 f"The data differ in scale by {ratio:.0e} from part to part; weight them, or the largest decide."
             )
+        if self.forecast is not None and self.forecast.condition > self.forecast.resolved:
+            found.append(
+                f"The problem at the start is conditioned like {self.forecast.condition:.0e} or worse: the samples "
+                "hardly determine some directions. Lower the ranks, take more samples, or regularize."
+            )
         return tuple(found)
 
     def __str__(self) -> str:
         """Warnings, counts and scales."""
         lines = list(self.warnings) or ["Nothing speaks against a fit."]
         lines.append(f"{self.equations} equations, {self.parameters} free parameters")
+        if self.forecast is not None:
+            lines.append(str(self.forecast))
         for i, scale in enumerate(jax.tree.leaves(self.scales)):
             lines.append(f"scale {i}: " + "  ".join(f"{value:.2e}" for value in np.ravel(scale)))
         return "\n".join(lines)
@@ -65,10 +115,11 @@ def diagnose(
     tt_ranks: Sequence[int],
     *,
     order: int | None = None,
+    x0: TuckerTensorTrain | None = None,
 ) -> Diagnosis:
     """Looks at measurements before a fit: are there enough, are they finite, do they repeat, how large are they.
 
-    Nothing is compiled, and nothing is refused for its values.
+    Nothing is compiled (but with a start x0), and nothing is refused for its values.
 
     Args:
       kind: the kind of measurement, by name or as an object, as in `newton_cg`.
@@ -78,6 +129,8 @@ def diagnose(
       tucker_ranks: that are to be fitted.
       tt_ranks: likewise, (r_0, .., r_d).
       order: the highest derivative, where the kind is a name and has them.
+      x0: a start, of these ranks. Where it is given and all is finite, Gauss-Newton products on the manifold are
+        compiled and run there, to forecast conditioning, memory and time.
 
     Returns:
       A `Diagnosis`.
@@ -101,9 +154,52 @@ def diagnose(
     finite = sum(int(np.isfinite(array).sum()) for _, array in parts)
     named = [*_parts("sample", sample), *parts]
     not_finite = tuple(sentence for name, array in named if (sentence := _not_finite(name, array)))
-    axis = None if plain else 0
-    return Diagnosis(
-        finite, manifold_dimension(*sizes), not_finite, _duplicates(at, by_index), _scales([x for _, x in parts], axis)
+    axis, dimension = None if plain else 0, manifold_dimension(*sizes)
+    forecast = None if x0 is None or not_finite else _forecast(kind, sample, data, x0, order, dimension)
+    scales = _scales([x for _, x in parts], axis)
+    return Diagnosis(finite, dimension, not_finite, _duplicates(at, by_index), scales, forecast)
+
+
+def _forecast(kind: Any, sample: Any, data: Any, x0: TuckerTensorTrain, order: int | None, dimension: int) -> Forecast:
+    problem = fit_problem(
+        MANIFOLD,
+        kind,
+        sample,
+        data,
+        x0,
+        order=order,
+        weight=None,
+        sample_weight=None,
+        regularizer=None,
+        chunk_size="auto",
+    )
+    steps, arrays = min(LANCZOS_STEPS, dimension), (problem.x0.cores, problem.sample, jax.random.key(0))
+    with reading(*problem.arrays):
+        started = time.perf_counter()
+        program = compiled.curvatures.lower(problem.objective, steps, *arrays).compile()
+        compiled_at = time.perf_counter()
+        low, high = map(float, program(*arrays))
+        seconds = time.perf_counter() - compiled_at
+    resolved = 1 / float(jnp.finfo(x0.dtype).eps) ** 0.75
+    return Forecast((low, high), _memory(problem, x0), compiled_at - started, seconds / steps, resolved)
+
+
+def _memory(problem: FitProblem, x0: TuckerTensorTrain) -> MemoryReport | None:
+    """What a product needs, if its kind is one that chunks are measured for."""
+    kind = problem.objective.kind
+    if not isinstance(kind, ProbeKind | SampleKind):
+        return None
+    name = "probe" if isinstance(kind, ProbeKind) else "entries" if kind.by_index else "apply"
+    return memory_report(
+        x0.shape,
+        x0.tucker_ranks,
+        x0.tt_ranks,
+        kind.order,
+        problem.n_rows,
+        chunk_size=kind.chunk_size,
+        dtype=x0.dtype,
+        kind=name,
+        operation="gauss_newton",
     )
 
 

@@ -103,12 +103,25 @@ class FitProblem:
         share = batch_size / self.n_rows
         return replace(self, objective=replace(self.objective, share=share))
 
+    def without_regularizer(self) -> "FitProblem":
+        """The same with the misfit alone."""
+        return replace(self, objective=replace(self.objective, regularizer=None))
+
+    @property
+    def equations(self) -> int:
+        """The numbers in the data, those of samples of weight zero left out."""
+        rows = self.sample.rows
+        values = sum(math.prod(leaf.shape) for leaf in flatten_stored(self.data)[0])
+        return round(values if rows is None else float(np.mean(np.asarray(rows) != 0)) * values)
+
+    @property
+    def free_parameters(self) -> int:
+        """The dimension of the manifold of tensors of these ranks."""
+        return manifold_dimension(self.x0.shape, self.x0.tucker_ranks, self.x0.tt_ranks)
+
     def note(self) -> str:
         """A sentence if there are fewer equations than the tensor has free parameters; else nothing."""
-        x, rows = self.x0, self.sample.rows
-        values = sum(math.prod(leaf.shape) for leaf in flatten_stored(self.data)[0])
-        used = 1.0 if rows is None else float(np.mean(np.asarray(rows) != 0))
-        equations, free = round(used * values), manifold_dimension(x.shape, x.tucker_ranks, x.tt_ranks)
+        equations, free = self.equations, self.free_parameters
         if equations >= free or self.objective.regularizer is not None:
             return ""
         return f" There are fewer equations ({equations}) than free parameters ({free}): many tensors fit equally well."

@@ -17,6 +17,7 @@ from t3k.kernels.types import Array, Cores
 
 __all__ = [
     "as_array",
+    "as_count",
     "as_order",
     "as_ranks",
     "as_rows",
@@ -131,18 +132,23 @@ def require_choice(name: str, word: Any, choices: Sequence[str]) -> str:
     return word
 
 
-def as_order(order: Any) -> int:
-    """The derivative order as an int >= 0.
+def as_count(name: str, value: Any) -> int:
+    """A number of something as an int >= 0.
 
     Raises:
       TypeError: if it is no integer.
       ValueError: if it is negative.
     """
-    if isinstance(order, bool | np.bool_) or not isinstance(order, int | np.integer):
-        raise TypeError(f"order must be an int >= 0; got {order!r} of type {type(order).__name__}")
-    if order < 0:
-        raise ValueError(f"order must be an int >= 0; got {order}")
-    return int(order)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an int >= 0; got {value!r} of type {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} must be an int >= 0; got {value}")
+    return int(value)
+
+
+def as_order(order: Any) -> int:
+    """The derivative order as an int >= 0; errors as in `as_count`."""
+    return as_count("order", order)
 
 
 def as_ranks(name: str, ranks: Any, length: int | None = None) -> tuple[int, ...]:
