@@ -29,9 +29,9 @@ class Forecast(NamedTuple):
     """What a Gauss-Newton product at the start has told.
 
     `curvatures` are the smallest and largest Ritz value of the Gauss-Newton operator after `LANCZOS_STEPS` products:
-    its spectrum reaches at least as far. `memory` is what a product needs, None for a kind of one's own. `compile_seconds`
-    is how long these products took to compile, and `product_seconds` how long one of them then took; a step of
-    `newton_cg` is compiled in two or three times that, and takes from four products on.
+    its spectrum reaches at least as far. `memory` is what a product needs, None for a kind of one's own.
+    `compile_seconds` is how long these products took to compile, and `product_seconds` how long one of them then took;
+    a step of `newton_cg` is compiled in two or three times that, and takes from four products on.
     """
 
     curvatures: tuple[float, float]
