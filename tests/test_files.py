@@ -1,6 +1,7 @@
 import zipfile
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -20,6 +21,17 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path, dtype):
 def test_a_stack_is_saved_as_one(tmp_path):
     stacked(2).save(tmp_path / "x.npz")
     assert_trees_close(t3k.TuckerTensorTrain.load(tmp_path / "x.npz"), stacked(2), 0)
+
+
+def test_frames_variations_and_tangents_are_saved_as_tensors_are(tmp_path):
+    v = t3k.MANIFOLD.randn(jax.random.key(0), tensor().frame(), (2,))
+    for value in (v, v.frame, v.variations):
+        value.save(tmp_path / "x.npz")
+        same = type(value).load(tmp_path / "x.npz")
+        assert type(same) is type(value)
+        assert_trees_close(same, value, 0)
+    with pytest.raises(ValueError, match="expected format 't3k.T3Tangent'; got 't3k.T3Variations'"):
+        t3k.T3Tangent.load(tmp_path / "x.npz")
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
@@ -61,7 +73,7 @@ def _rewritten(path, **changes):
 def test_a_file_that_does_not_fit_is_refused(tmp_path, changes):
     tensor().save(tmp_path / "x.npz")
     _rewritten(tmp_path / "x.npz", **changes)
-    with pytest.raises(ValueError, match="is no T3 that this version of t3k can read"):
+    with pytest.raises(ValueError, match="is no t3k.TuckerTensorTrain that this version of t3k can read"):
         t3k.TuckerTensorTrain.load(tmp_path / "x.npz")
 
 

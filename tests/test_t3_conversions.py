@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,6 +41,25 @@ def test_cp_decompositions_of_any_rank(weights):
     assert_trees_close(x.to_dense(), expected, 1e-12)
     one = t3k.TuckerTensorTrain.from_cp([factors[0]], weights)
     assert_trees_close(one.to_dense(), (np.ones(3) if weights is None else np.array(weights)) @ factors[0], 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tucker_ranks", "tt_ranks", "terms"), [((2, 3, 2), (1, 2, 2, 1), 4), ((2, 3, 1), (2, 2, 3, 1), 2)]
+)
+def test_sums_of_rank_one_tensors_by_bonds_or_by_tucker_indices(tucker_ranks, tt_ranks, terms):
+    x = t3k.TuckerTensorTrain.randn(jax.random.key(0), (5, 6, 7), tucker_ranks, tt_ranks)
+    factors = x.to_cp()
+    assert [A.shape for A in factors] == [(terms, 5), (terms, 6), (terms, 7)]
+    assert_trees_close(jnp.einsum("ro,rp,rq->opq", *factors), x.to_dense(), 1e-12)
+    assert_trees_close(t3k.TuckerTensorTrain.from_cp(factors).to_dense(), x.to_dense(), 1e-12)
+
+
+def test_one_mode_and_stacks_are_sums_too_and_long_ones_are_refused():
+    one = t3k.TuckerTensorTrain.randn(jax.random.key(0), (5,), (2,), (1, 1))
+    assert_trees_close(one.to_cp()[0][0], one.to_dense(), 1e-12)
+    assert stacked(2).to_cp()[1].shape == (2, 4, 6)
+    with pytest.raises(ValueError, match="max_terms must be at least 4, the terms of these ranks; got 3"):
+        tensor().to_cp(max_terms=3)
 
 
 BAD: list[Any] = [

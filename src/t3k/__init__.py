@@ -1,6 +1,7 @@
 """Tucker tensor trains and memory-bounded derivatives in JAX."""
 
 from t3k.api.adam import adam
+from t3k.api.ambient import ambient_transpose
 from t3k.api.black_box import from_function
 from t3k.api.chunk_size import estimate_chunk_size, max_chunk_size_within, memory_report
 from t3k.api.diagnosis import diagnose
@@ -61,6 +62,7 @@ __all__ = [
     "Tikhonov",
     "TuckerTensorTrain",
     "adam",
+    "ambient_transpose",
     "apply_derivatives_kind",
     "apply_kind",
     "auto_chunk_size",

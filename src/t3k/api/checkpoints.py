@@ -8,17 +8,13 @@ have taken.
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
-import zipfile
-import zlib
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t3k.api.archives import as_bits, from_bits, read_archive, require_format, write_archive
 from t3k.api.fit_stats import FitStats
 from t3k.kernels.stored_arrays import flatten_stored
 
@@ -26,8 +22,6 @@ __all__ = ["FORMAT", "VERSION", "fingerprint", "load_fit", "save_fit"]
 
 FORMAT = "t3k.fit"
 VERSION = 1
-#: What reading a damaged archive may raise.
-_DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def fingerprint(*parts: Any) -> str:
@@ -49,21 +43,13 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def _as_bits(leaf: Any) -> np.ndarray:
-    """What npz can hold: keys as their data, bfloat16 as its bits."""
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
-    array = np.asarray(leaf)
-    return array.view(np.uint16) if array.dtype == jnp.bfloat16 else array
-
-
 def _from_bits(array: np.ndarray, like: Any) -> Any:
-    bits = _as_bits(like)
+    bits = as_bits(like)
     if array.dtype != bits.dtype or array.shape != bits.shape:
         raise ValueError(f"expected an array {bits.dtype}{bits.shape}; got {array.dtype}{array.shape}")
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
-    return jnp.asarray(array.view(jnp.bfloat16) if like.dtype == jnp.bfloat16 else array)
+    return from_bits(array, like.dtype)
 
 
 def save_fit(path: Any, mark: str, tree: Any, stats: FitStats) -> None:
@@ -75,19 +61,9 @@ def save_fit(path: Any, mark: str, tree: Any, stats: FitStats) -> None:
       tree: a pytree of arrays.
       stats: the history so far.
     """
-    path = Path(path)
-    arrays = {f"leaf_{i}": _as_bits(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+    arrays = {f"leaf_{i}": as_bits(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
     header = {"format": FORMAT, "version": VERSION, "mark": mark, "stats": json.dumps(dataclasses.asdict(stats))}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **{name: np.asarray(value) for name, value in header.items()}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_archive(path, header, arrays)
 
 
 def load_fit(path: Any, mark: str, like: Any) -> tuple[Any, FitStats]:
@@ -103,28 +79,13 @@ def load_fit(path: Any, mark: str, like: Any) -> tuple[Any, FitStats]:
       FileNotFoundError: if there is none.
     """
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            stored = {name: archive[name] for name in archive.files}
-        return _fit(stored, mark, like)
-    except FileNotFoundError:
-        raise
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        TypeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+        return _fit(read_archive(path), mark, like)
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint that this fit can go on from: {error}") from error
 
 
 def _fit(stored: dict[str, np.ndarray], mark: str, like: Any) -> tuple[Any, FitStats]:
-    if str(stored["format"]) != FORMAT or int(stored["version"]) != VERSION:
-        got = str(stored["format"]), int(stored["version"])
-        raise ValueError(f"expected format {FORMAT!r}, version {VERSION}; got {got}")
+    require_format(stored, FORMAT, VERSION)
     if str(stored["mark"]) != mark:
         raise ValueError("it was written by a fit of other data, another start or other settings")
     leaves, structure = jax.tree.flatten(like)

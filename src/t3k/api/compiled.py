@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from t3k.kernels import (
     adam,
+    ambient,
     continuation,
     core_derivatives,
     formats,
@@ -39,6 +40,7 @@ __all__ = [
     "adam_init",
     "add",
     "add_scalar",
+    "ambient_transpose",
     "centre_at",
     "concatenate",
     "contract_modes",
@@ -84,6 +86,7 @@ __all__ = [
     "t3_probes",
     "t3_samples",
     "tangent_to_t3",
+    "to_cp",
     "to_dense",
     "to_tt",
     "to_tucker",
@@ -98,6 +101,7 @@ _SAMPLING = ("order", "chunk_size", "sharding")
 add = jax.jit(t3.add)
 add_scalar = jax.jit(t3.add_scalar)
 centre_at = jax.jit(orthogonalize.centre_at, static_argnames=("mode", "tucker"))
+ambient_transpose = jax.jit(ambient.ambient_transpose, static_argnums=(3, 4), static_argnames="chunk_size")
 concatenate = jax.jit(modes.concatenate, static_argnums=1)
 contract_modes = jax.jit(modes.contract_modes)
 discarded_norm = jax.jit(spectra.discarded_norm, static_argnums=(1, 2))
@@ -125,6 +129,7 @@ scale_edges = jax.jit(modes.scale_edges)
 select_modes = jax.jit(modes.select_modes)
 singular_values = jax.jit(spectra.singular_values)
 tangent_to_t3 = jax.jit(tangents.tangent_to_t3, static_argnames=("include_point",))
+to_cp = jax.jit(formats.to_cp)
 to_dense = jax.jit(t3.to_dense)
 to_tt = jax.jit(formats.to_tt)
 to_tucker = jax.jit(formats.to_tucker)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from t3k.api import compiled, validate
 from t3k.api.structure import Structure
-from t3k.kernels import from_dense, t3
+from t3k.kernels import formats, from_dense, t3
 from t3k.kernels.types import Array
 
 __all__ = ["Conversions"]
@@ -174,3 +174,27 @@ class Conversions(Structure):
             raise ValueError(f"weights must have shape {train[0].shape[:1]}; got {scales.shape}")
         dtype = validate.common_dtype(train, (scales,))
         return cls._of(compiled.from_cp(validate.cast_train(train, dtype), scales.astype(dtype)))
+
+    def to_cp(self, max_terms: int = 100_000) -> tuple[Array, ...]:
+        """The same tensor as a sum of R rank-one tensors, one array of factors ``C + (R, N_i)`` per mode.
+
+        It is exact, and as short as the ranks alone allow: the product of the bonds, or of the Tucker ranks but the
+        largest. A CP decomposition may be shorter; finding it is an approximation problem of its own.
+
+        Args:
+          max_terms: refuse a sum that is longer.
+
+        Raises:
+          ValueError: if it is, naming its length.
+
+        Example:
+          >>> import jax.numpy as jnp, t3k
+          >>> x = t3k.TuckerTensorTrain.from_dense(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+          >>> A, B = x.to_cp()
+          >>> bool(jnp.allclose(jnp.einsum("ri,rj->ij", A, B), x.to_dense(), atol=1e-5))
+          True
+        """
+        terms = formats.cp_terms(self.tucker_ranks, self.tt_ranks)
+        if terms > max_terms:
+            raise ValueError(f"max_terms must be at least {terms:,}, the terms of these ranks; got {max_terms:,}")
+        return self._each(compiled.to_cp)

@@ -1,86 +1,83 @@
-"""Files: the cores of a T3 as an npz archive, versioned, without pickle, written atomically."""
+"""Files of trains: tensors, frames, variations and tangents as archives of their cores."""
 
-import os
-import uuid
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import jax.numpy as jnp
-import numpy as np
 
-from t3k.api import validate
-from t3k.kernels.types import T3Cores
+from t3k.api.archives import as_bits, from_bits, read_archive, require_format, write_archive
+from t3k.kernels.types import Array
 
-__all__ = ["FORMAT", "VERSION", "load", "save"]
+__all__ = ["VERSION", "Saved", "load_trains", "save_trains"]
 
-FORMAT = "t3k.TuckerTensorTrain"
 VERSION = 1
 
+_Trains = Mapping[str, tuple[Array, ...]]
 
-def save(path: Any, cores: T3Cores) -> None:
-    """Writes the cores; the file is there whole or not at all.
 
-    The archive holds ``format``, ``version``, ``d``, ``dtype`` and one array per core, ``tucker_i`` and ``tt_i``.
-    bfloat16, which npz cannot hold, is kept as its bits.
+class Saved:
+    """What all objects made of trains inherit: `save` and `load`."""
+
+    def _trains(self) -> _Trains:
+        """All cores, by the names of their trains in a file."""
+        raise NotImplementedError
+
+    @classmethod
+    def _train_names(cls) -> tuple[str, ...]:
+        """The names of the trains, in the order that `_from_trains` takes them."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_trains(cls, *trains: tuple[Array, ...]) -> Self:
+        """The object of these trains."""
+        return cls(*trains)
+
+    def save(self, path: Any) -> None:
+        """Writes the cores to an npz file without pickle, atomically."""
+        save_trains(path, f"t3k.{type(self).__name__}", self._trains())
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+          ValueError: if the file is damaged, of another kind or of a newer version.
+          OSError: if it cannot be opened.
+        """
+        name = f"t3k.{cls.__name__}"
+        trains = load_trains(path, name, cls._train_names())
+        try:
+            return cls._from_trains(*trains)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is no {name} that this version of t3k can read: {error}") from error
+
+
+def save_trains(path: Any, name: str, trains: _Trains) -> None:
+    """Writes trains of equal length and dtype.
+
+    The archive holds ``format``, ``version``, ``d``, ``dtype`` and one array per core, such as ``tt_0``. bfloat16,
+    which npz cannot hold, is kept as its bits.
     """
-    path = Path(path)
-    dtype = jnp.dtype(cores.tucker[0].dtype)
-    arrays = {
-        f"{train}_{i}": np.asarray(core) for train in ("tucker", "tt") for i, core in enumerate(getattr(cores, train))
-    }
-    if dtype == jnp.bfloat16:
-        arrays = {name: array.view(np.uint16) for name, array in arrays.items()}
-    header = {"format": FORMAT, "version": VERSION, "d": len(cores.tucker), "dtype": dtype.name}
-    # Not made by tempfile, whose files nobody else may read.
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            np.savez(file, allow_pickle=False, **{**{k: np.asarray(v) for k, v in header.items()}, **arrays})
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    first = next(iter(trains.values()))
+    arrays = {f"{train}_{i}": as_bits(core) for train, cores in trains.items() for i, core in enumerate(cores)}
+    header = {"format": name, "version": VERSION, "d": len(first), "dtype": jnp.dtype(first[0].dtype).name}
+    write_archive(path, header, arrays)
 
 
-def load(path: Any) -> T3Cores:
-    """Reads the cores back.
+def load_trains(path: Any, name: str, names: tuple[str, ...]) -> list[tuple[Array, ...]]:
+    """Reads trains back, in the order of their names.
 
     Raises:
       ValueError: if the file is damaged, of another kind or of a newer version.
       OSError: if it cannot be opened.
     """
-    # Opened here, because numpy leaves the file open where it finds that it is no archive.
-    with open(path, "rb") as file:
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                stored = {name: archive[name] for name in archive.files}
-        except Exception as error:  # of zipfile, its decompressors and numpy: damaged bytes raise almost anything
-            raise ValueError(f"{path} is damaged or no npz archive without pickle: {error}") from error
+    stored = read_archive(path)
     try:
-        return _cores(stored)
+        require_format(stored, name, VERSION)
+        d, dtype = int(stored["d"]), jnp.dtype(str(stored["dtype"]))
+        expected = {"format", "version", "d", "dtype", *(f"{train}_{i}" for train in names for i in range(d))}
+        if set(stored) != expected or not jnp.issubdtype(dtype, jnp.floating):
+            raise ValueError(f"expected arrays {sorted(expected)} of floats; got {sorted(stored)}, {dtype}")
+        return [tuple(from_bits(stored[f"{train}_{i}"], dtype) for i in range(d)) for train in names]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is no T3 that this version of t3k can read: {error}") from error
-
-
-def _cores(stored: dict[str, np.ndarray]) -> T3Cores:
-    if "format" not in stored or str(stored["format"]) != FORMAT:
-        raise ValueError(f"expected format {FORMAT!r}; got {str(stored.get('format'))!r}")
-    if int(stored["version"]) != VERSION:
-        raise ValueError(f"expected version {VERSION}; got {int(stored['version'])}. A newer t3k may read it")
-    d, dtype = int(stored["d"]), jnp.dtype(str(stored["dtype"]))
-    expected = {"format", "version", "d", "dtype", *(f"{train}_{i}" for train in ("tucker", "tt") for i in range(d))}
-    if set(stored) != expected:
-        raise ValueError(f"expected the arrays {sorted(expected)}; got {sorted(stored)}")
-    tucker, tt = ([_core(stored[f"{train}_{i}"], dtype) for i in range(d)] for train in ("tucker", "tt"))
-    validate.require_cores(tucker, tt)
-    return T3Cores(tuple(tucker), tuple(tt))
-
-
-def _core(array: np.ndarray, dtype: Any) -> Any:
-    if dtype == jnp.bfloat16:
-        array = array.view(dtype)
-    if array.dtype != dtype or not jnp.issubdtype(dtype, jnp.floating):
-        raise ValueError(f"expected cores of dtype {dtype}; got {array.dtype}")
-    return jnp.asarray(array)
+        raise ValueError(f"{path} is no {name} that this version of t3k can read: {error}") from error

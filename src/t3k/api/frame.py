@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t3k.api import validate
+from t3k.api.files import Saved
 from t3k.api.pytrees import pytree
 from t3k.kernels.types import Array, Frame, Variations
 
@@ -15,7 +16,7 @@ __all__ = ["T3Frame", "T3Variations", "as_frame", "as_variations"]
 
 @pytree
 @dataclass(frozen=True, eq=False, init=False)
-class T3Frame:
+class T3Frame(Saved):
     """The frame (U, O, L, R) of a tangent space, as `MANIFOLD.frame` and `COREWISE.frame` make it.
 
     It unpacks into its four trains: ``up, down, left, right = frame``. Leading axes C are a stack of frames.
@@ -45,6 +46,13 @@ class T3Frame:
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         return iter((self.up, self.down, self.left, self.right))
+
+    def _trains(self) -> dict[str, tuple[Array, ...]]:
+        return dict(zip(self._train_names(), self, strict=True))
+
+    @classmethod
+    def _train_names(cls) -> tuple[str, ...]:
+        return "up", "down", "left", "right"
 
     @property
     def cores(self) -> Frame:
@@ -102,7 +110,7 @@ def as_frame(frame: Any) -> T3Frame:
 
 @pytree
 @dataclass(frozen=True, eq=False, init=False)
-class T3Variations:
+class T3Variations(Saved):
     """Coordinates (V, H) of a tangent in a frame; leading axes V + C are stacks of tangents and of frames.
 
     Args:
@@ -124,6 +132,13 @@ class T3Variations:
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         return iter((self.tucker, self.tt))
+
+    def _trains(self) -> dict[str, tuple[Array, ...]]:
+        return dict(zip(self._train_names(), self, strict=True))
+
+    @classmethod
+    def _train_names(cls) -> tuple[str, ...]:
+        return "tucker", "tt"
 
     @property
     def cores(self) -> Variations:

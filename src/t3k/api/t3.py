@@ -1,12 +1,12 @@
 """The Tucker tensor train as an object: `TuckerTensorTrain`."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from t3k.api import compiled, files
+from t3k.api import compiled
 from t3k.api.arithmetic import Arithmetic
 from t3k.api.conversions import Conversions
 from t3k.api.display import Display
+from t3k.api.files import Saved
 from t3k.api.frame import T3Frame
 from t3k.api.mode_operations import ModeOperations
 from t3k.api.point_samples import PointSamples
@@ -18,7 +18,7 @@ __all__ = ["TuckerTensorTrain"]
 
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class TuckerTensorTrain(Arithmetic, ModeOperations, Display, Conversions, PointSamples):
+class TuckerTensorTrain(Arithmetic, ModeOperations, Display, Conversions, PointSamples, Saved):
     """A tensor in Tucker tensor train format: Tucker cores ``U_i`` and TT cores ``G_i``.
 
     ::
@@ -27,7 +27,7 @@ class TuckerTensorTrain(Arithmetic, ModeOperations, Display, Conversions, PointS
 
     It is a pytree, so that `jax.jit`, `jax.grad`, `jax.vmap` and `jax.tree.map` work on it. Cores with leading axes C
     are a stack of tensors, and every method works on stacks. What it can do is in the groups of methods that it
-    inherits: arithmetic, operations on modes, rounding, display, conversions, and samples.
+    inherits: arithmetic, operations on modes, rounding, display, conversions, samples, and files.
 
     Args:
       tucker_cores: one array ``C + (n_i, N_i)`` per mode, or one stacked array with a leading mode axis.
@@ -51,15 +51,9 @@ class TuckerTensorTrain(Arithmetic, ModeOperations, Display, Conversions, PointS
         """The orthogonal frame of the manifold at this point; its ranks are minimal."""
         return T3Frame(*self._each(lambda cores: compiled.orthogonal_frame(cores)[0]))
 
-    def save(self, path: Any) -> None:
-        """Writes the cores to an npz file without pickle, atomically."""
-        files.save(path, self.cores)
+    def _trains(self) -> dict[str, tuple[Array, ...]]:
+        return {"tucker": self.tucker_cores, "tt": self.tt_cores}
 
     @classmethod
-    def load(cls, path: Any) -> "TuckerTensorTrain":
-        """Reads what `save` wrote.
-
-        Raises:
-          ValueError: if the file is damaged, of another kind or of a newer version.
-        """
-        return cls._of(files.load(path))
+    def _train_names(cls) -> tuple[str, ...]:
+        return "tucker", "tt"

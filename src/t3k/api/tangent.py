@@ -1,12 +1,13 @@
 """Tangent vectors as objects: `T3Tangent`."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 
 from t3k.api import compiled, validate
+from t3k.api.files import Saved
 from t3k.api.frame import T3Frame, T3Variations, as_frame, as_variations
 from t3k.api.pytrees import pytree
 from t3k.api.stacks import merge_axes, split_axis
@@ -19,7 +20,7 @@ __all__ = ["T3Tangent"]
 
 @pytree
 @dataclass(frozen=True, eq=False, init=False)
-class T3Tangent(TangentSamples):
+class T3Tangent(TangentSamples, Saved):
     """A tangent vector: coordinates (V, H) in a frame (U, O, L, R).
 
     ::
@@ -49,6 +50,17 @@ class T3Tangent(TangentSamples):
         checked = as_frame(frame)
         object.__setattr__(self, "frame", checked)
         object.__setattr__(self, "variations", as_variations(variations, checked))
+
+    def _trains(self) -> dict[str, tuple[Array, ...]]:
+        return dict(zip(self._train_names(), (*self.frame, *self.variations), strict=True))
+
+    @classmethod
+    def _train_names(cls) -> tuple[str, ...]:
+        return "up", "down", "left", "right", "tucker", "tt"
+
+    @classmethod
+    def _from_trains(cls, *trains: tuple[Array, ...]) -> Self:
+        return cls(trains[:4], trains[4:])
 
     @property
     def shape(self) -> tuple[int, ...]:
