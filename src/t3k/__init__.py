@@ -17,6 +17,7 @@ from t3k.api.mc_sgd import mc_sgd
 from t3k.api.newton import newton_cg
 from t3k.api.probe_kinds import probe_derivatives_kind, probe_kind
 from t3k.api.probing import tv_probe_derivatives, tv_probe_derivatives_transpose
+from t3k.api.pymanopt_problem import pymanopt_problem
 from t3k.api.rank_continuation import fit
 from t3k.api.sample_kinds import (
     apply_derivatives_kind,
@@ -95,6 +96,7 @@ __all__ = [
     "plot_history",
     "probe_derivatives_kind",
     "probe_kind",
+    "pymanopt_problem",
     "relative_errors",
     "shard_probes",
     "tv_apply_derivatives",

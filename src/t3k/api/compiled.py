@@ -58,6 +58,8 @@ __all__ = [
     "inner",
     "minimal_cores",
     "norm",
+    "objective_hessian",
+    "objective_local",
     "objective_squares",
     "objective_value",
     "oblique_gauge",
@@ -159,6 +161,8 @@ adam_init = jax.jit(adam.init, static_argnums=(0, 1))
 optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
 objective_value = jax.jit(Objective.value, static_argnums=0)
 objective_squares = jax.jit(Objective.squares, static_argnums=0)
+objective_local = jax.jit(Objective.local, static_argnums=0)
+objective_hessian = jax.jit(Objective.hessian, static_argnums=0)
 quantity_variances = jax.jit(uncertainty.quantity_variances, static_argnums=(0, 1, 2))
 total_variances = jax.jit(uncertainty.total_variances, static_argnums=(0, 1, 2))
 curvatures = jax.jit(uncertainty.curvatures, static_argnums=(0, 1))

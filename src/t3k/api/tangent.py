@@ -94,6 +94,9 @@ class T3Tangent(TangentSamples, Saved):
 
     # Arithmetic within the tangent space
 
+    #: Numpy's scalars leave products to `__rmul__`, instead of looking for an array in here.
+    __array_ufunc__ = None
+
     def _combine(self, fun: Any, *others: "T3Tangent") -> "T3Tangent":
         coordinates = jax.tree.map(fun, self.variations.cores, *(other.variations.cores for other in others))
         return T3Tangent(self.frame, T3Variations(*coordinates))
