@@ -1,160 +1,176 @@
-"""J^T, J and Gauss-Newton products against t3toolbox: the same arrays, one process, calls by turns.
+"""The maps of samples against t3toolbox: the same arrays, one process, calls by turns.
 
-Run as ``python -m benchmarks.transpose`` (extra ``bench``). t3toolbox is taken at the better of its two layouts and at
-the best of several chunk sizes; t3k at ``chunk_size="auto"``. ``limit`` is the model's FLOPs as plain matrix products
-of the same shapes, timed in the same rounds. Prints a Markdown table; ``--json PATH`` writes the figures as well.
+Run as ``python -m benchmarks.transpose`` (extra ``bench``). The operations are J^T, summed and kept, J, and
+Gauss-Newton products, of probes, applies and entries; and the two assemblies alone. t3toolbox is taken at the better of
+its two layouts and, where it has one, at the best of several chunk sizes; t3k at ``chunk_size="auto"``. ``vjp`` is what
+a user would write instead of J^T: ``jax.vjp`` of the peer's forward map. ``limit`` is the model's FLOPs as plain matrix
+products of the same shapes, timed in the same rounds. Prints Markdown tables; ``--json PATH`` writes the figures too.
 """
 
 import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
+from benchmarks.problems import GRID, Point, arrays, chunk, layouts, limit
 from benchmarks.rounds import Timing, geometric_mean, interleave
-from t3k.api.chunk_size import auto_chunk
-from t3k.api.problem_shape import ProblemShape
+from t3k.kernels import assembly
+from t3k.kernels.jets import binomial_combine_tensor
 from t3k.kernels.probe_maps import Probes, gauss_newton_product, probe_jacobian, probe_transpose
-from t3k.kernels.types import Frame, Variations
+from t3k.kernels.sample_maps import Samples, sample_gauss_newton, sample_jacobian, sample_transpose
 
-
-class Point(NamedTuple):
-    """One problem of the grid: modes, order, probes, bonds, Tucker ranks and mode sizes; end bonds are 1."""
-
-    d: int
-    order: int
-    n_probes: int
-    r: int
-    n: int
-    size: int
-
-    @property
-    def bonds(self) -> tuple[int, ...]:
-        """r_0 .. r_d."""
-        return (1, *(self.r,) * (self.d - 1), 1)
-
-
-GRID = [
-    Point(4, 2, 1000, 32, 32, 64),
-    Point(6, 3, 512, 64, 32, 64),
-    Point(4, 2, 1000, 64, 64, 64),
-    Point(3, 1, 4000, 16, 16, 100),
-    Point(8, 2, 1000, 8, 8, 32),
-    Point(5, 5, 256, 32, 16, 128),
-    Point(4, 2, 1000, 8, 8, 2048),
-    Point(3, 1, 2000, 20, 20, 150),
-    Point(10, 1, 2000, 12, 12, 20),
-    Point(30, 1, 1000, 6, 6, 10),
-]
 PEER_CHUNKS = (None, 32, 100)
+#: More than this in one result is not asked of a machine with little memory.
+KEPT_BYTES = 2**30
+Programs = dict[str, Callable[[], Any]]
 
 
-def _arrays(point: Point) -> tuple[Frame, Variations, Any, Any, Any]:
-    rng = np.random.default_rng(0)
-
-    def draw(*shape: int) -> jax.Array:
-        return jnp.asarray(rng.standard_normal(shape) / np.sqrt(shape[-1]), jnp.float32)
-
-    r = point.bonds
-    tucker = [tuple(draw(point.n, point.size) for _ in range(point.d)) for _ in range(2)]
-    trains = [tuple(draw(r[i], point.n, r[i + 1]) for i in range(point.d)) for _ in range(4)]
-    ww, pp = (tuple(draw(point.n_probes, point.size) for _ in range(point.d)) for _ in range(2))
-    zz = tuple(draw(point.order + 1, point.n_probes, point.size) for _ in range(point.d))
-    return Frame(tucker[0], *trains[:3]), Variations(tucker[1], trains[3]), ww, pp, zz
+def _bound(fun: Callable[..., Any], *args: Any) -> Callable[[], Any]:
+    compiled = jax.jit(fun)
+    return lambda: compiled(*args)
 
 
-def _chunk(point: Point) -> int:
-    sizes, ranks = (point.size,) * point.d, (point.n,) * point.d
-    problem = ProblemShape(sizes, ranks, point.bonds, point.order, point.n_probes, 1, jnp.dtype("float32"))
-    return auto_chunk(problem)
-
-
-def _padded(trains: Any) -> Any:
-    """The peer's second layout: cores padded to one shape and stacked."""
-
-    def stack(train: tuple[jax.Array, ...]) -> jax.Array:
-        shape = np.max([x.shape for x in train], axis=0)
-        return jnp.stack([jnp.pad(x, [(0, int(b) - a) for a, b in zip(x.shape, shape, strict=True)]) for x in train])
-
-    return tuple(stack(train) for train in trains)
-
-
-def _limit(point: Point) -> Callable[[], Any]:
-    """All matrix products of the transpose in one program, on inputs of the shapes that they have there."""
-    rows, width, columns = point.r, point.r * point.n, point.n_probes
-    left, right = jnp.ones((rows, width), jnp.float32), jnp.ones((width, columns), jnp.float32)
-    r = point.bonds
-    model = sum(
-        point.n_probes * r[i] * point.n * r[i + 1] * (14 * (point.order + 1) + 4)
-        + point.n_probes * point.n * point.size * (4 * (point.order + 1) + 8)
-        for i in range(point.d)
-    )
-    repeats = max(1, round(model / (2 * rows * width * columns)))
-
-    @jax.jit
-    def products(left: jax.Array, right: jax.Array) -> jax.Array:
-        def body(_: Any, carry: jax.Array) -> jax.Array:
-            # The next product needs this one, so that none is left out.
-            return left + (carry @ right)[:, :1]
-
-        return jax.lax.fori_loop(0, repeats, body, left)
-
-    return lambda: products(left, right)
-
-
-def _programs(point: Point, operation: str) -> dict[str, Callable[[], Any]]:
+def _probe_transpose(point: Point, *, kept: bool) -> Programs:
     import t3toolbox.backend.sampling_derivatives as peer
 
-    frame, variations, ww, pp, zz = _arrays(point)
-    order, chunk = point.order, _chunk(point)
-    programs: dict[str, Callable[[], Any]] = {}
-    if operation == "transpose":
-        ours = jax.jit(lambda *a: probe_transpose(*a, order, sum_over_probes=True, chunk_size=chunk))
-        programs["t3k"] = lambda: ours(zz, ww, pp, frame)
-        for layout, (f, w, p, z) in _layouts(frame, ww, pp, zz).items():
-            for size in PEER_CHUNKS if layout == "padded" else (None,):
-                theirs = jax.jit(
-                    lambda z, w, p, f, size=size: peer.tv_probe_derivatives_transpose(z, w, p, f, order, True, size)
-                )
-                programs[f"peer {layout} {size}"] = lambda theirs=theirs, a=(z, w, p, f): theirs(*a)
-        programs["limit"] = _limit(point)
-        return programs
-    gauss_newton = operation == "gauss_newton"
-    if gauss_newton:
-        ours = jax.jit(lambda w, p, v, f: gauss_newton_product(Probes(w, p), v, f, order, chunk_size=chunk))
-    else:
-        ours = jax.jit(lambda w, p, v, f: probe_jacobian(w, p, v, f, order, chunk_size=chunk))
-    programs["t3k"] = lambda: ours(ww, pp, variations, frame)
-    for layout, (f, w, p, v) in _layouts(frame, ww, pp, variations).items():
-
-        def theirs(w: Any, p: Any, v: Any, f: Any) -> Any:
-            z = peer.tv_probe_derivatives(w, p, v, f, order)
-            return peer.tv_probe_derivatives_transpose(z, w, p, f, order, True, None) if gauss_newton else z
-
-        compiled = jax.jit(theirs)
-        programs[f"peer {layout}"] = lambda compiled=compiled, a=(w, p, v, f): compiled(*a)
+    x, order, size = arrays(point), point.order, chunk(point)
+    programs = {
+        "t3k": _bound(
+            lambda *a: probe_transpose(*a, order, sum_over_probes=not kept, chunk_size=size), x.zz, x.ww, x.pp, x.frame
+        )
+    }
+    for layout, args in layouts(x.zz, x.ww, x.pp, tuple(x.frame)).items():
+        for peer_size in PEER_CHUNKS if layout == "padded" and not kept else (None,):
+            programs[f"peer {layout} {peer_size}"] = _bound(
+                lambda z, w, p, f, s=peer_size: peer.tv_probe_derivatives_transpose(z, w, p, f, order, not kept, s),
+                *args,
+            )
+    if not kept:
+        programs["vjp"] = _vjp(peer.tv_probe_derivatives, tuple(x.zz), x, order)
+        programs["limit"] = limit(point)
     return programs
 
 
-def _layouts(frame: Any, ww: Any, pp: Any, last: Any) -> dict[str, Any]:
-    """The arguments in the peer's two layouts; `last` is a train, or a pair of trains."""
-    nested = isinstance(last, Variations)
-    padded = _padded(last) if nested else jnp.stack(last)
-    return {
-        "ragged": (tuple(frame), ww, pp, tuple(last)),
-        "padded": (_padded(frame), jnp.stack(ww), jnp.stack(pp), padded),
+def _vjp(forward: Callable[..., Any], residuals: Any, x: Any, order: int) -> Callable[[], Any]:
+    """What a user would write without a transpose: reverse mode through the peer's forward map, padded."""
+    ((r, w, p, v, f),) = [layouts(residuals, x.ww, x.pp, tuple(x.variations), tuple(x.frame))["padded"]]
+
+    def back(r: Any, w: Any, p: Any, v: Any, f: Any) -> Any:
+        z, pull = jax.vjp(lambda v: forward(w, p, v, f, order), v)
+        return pull(jax.tree.map(lambda a, b: a.astype(b.dtype).reshape(b.shape), r, z))
+
+    return _bound(back, r, w, p, v, f)
+
+
+def _probe_jacobian(point: Point) -> Programs:
+    import t3toolbox.backend.sampling_derivatives as peer
+
+    x, order, size = arrays(point), point.order, chunk(point)
+    programs = {"t3k": _bound(lambda *a: probe_jacobian(*a, order, chunk_size=size), x.ww, x.pp, x.variations, x.frame)}
+    for layout, args in layouts(x.ww, x.pp, tuple(x.variations), tuple(x.frame)).items():
+        programs[f"peer {layout}"] = _bound(lambda *a: peer.tv_probe_derivatives(*a, order), *args)
+    return programs
+
+
+def _probe_gauss_newton(point: Point) -> Programs:
+    import t3toolbox.backend.sampling_derivatives as peer
+
+    x, order, size = arrays(point), point.order, chunk(point)
+
+    def product(w: Any, p: Any, v: Any, f: Any) -> Any:
+        return gauss_newton_product(Probes(w, p), v, f, order, chunk_size=size)
+
+    def theirs(w: Any, p: Any, v: Any, f: Any) -> Any:
+        z = peer.tv_probe_derivatives(w, p, v, f, order)
+        return peer.tv_probe_derivatives_transpose(z, w, p, f, order, True, None)
+
+    programs = {"t3k": _bound(product, x.ww, x.pp, x.variations, x.frame)}
+    for layout, args in layouts(x.ww, x.pp, tuple(x.variations), tuple(x.frame)).items():
+        programs[f"peer {layout}"] = _bound(theirs, *args)
+    return programs
+
+
+def _samples(point: Point, kind: str, operation: str) -> Programs:
+    import t3toolbox.backend.sampling_derivatives as peer
+
+    x, order, size = arrays(point), point.order, chunk(point)
+    at = x.ww if kind == "apply" else x.index
+    forward, back = (getattr(peer, f"tv_{kind}_derivatives{suffix}") for suffix in ("", "_transpose"))
+    ours: dict[str, Callable[..., Any]] = {
+        "transpose": lambda r, w, p, v, f: sample_transpose(r, w, p, f, order, sum_over_probes=True, chunk_size=size),
+        "jacobian": lambda r, w, p, v, f: sample_jacobian(w, p, v, f, order, chunk_size=size),
+        "gauss_newton": lambda r, w, p, v, f: sample_gauss_newton(Samples(w, p), v, f, order, chunk_size=size),
     }
+    theirs: dict[str, Callable[..., Any]] = {
+        "transpose": lambda r, w, p, v, f: back(r, w, p, f, order, True),
+        "jacobian": lambda r, w, p, v, f: forward(w, p, v, f, order),
+        "gauss_newton": lambda r, w, p, v, f: back(forward(w, p, v, f, order), w, p, f, order, True),
+    }
+    given = tuple(at) if kind == "entries" else at
+    programs = {"t3k": _bound(ours[operation], x.residual, given, x.pp, x.variations, x.frame)}
+    for layout, (p, v, f) in layouts(x.pp, tuple(x.variations), tuple(x.frame)).items():
+        w = at if kind == "entries" else layouts(at)[layout][0]
+        programs[f"peer {layout}"] = _bound(theirs[operation], x.residual, w, p, v, f)
+    return programs
+
+
+def _assemblies(point: Point) -> Programs:
+    """Both assemblies from jets that are there already, of the public layout."""
+    import t3toolbox.backend.sampling_derivatives as peer
+
+    x, order = arrays(point), point.order
+    trs = binomial_combine_tensor(order)
+    U, O, L, R = tuple(x.frame)
+
+    def jets(w: Any, p: Any, z: Any) -> Any:
+        xi = peer.build_input_jets(*(tuple(v @ u.T for u, v in zip(U, vs, strict=True)) for vs in (w, p)))
+        mu, nu = peer.compute_mu_jets(L, xi, trs), peer.compute_nu_jets(R, xi, trs)
+        eta, deta = peer.compute_eta_jets(O, mu, nu, trs), peer.compute_deta_tilde_jets(U, z)
+        tau = peer.compute_tau_tilde_jets(L, xi, deta, mu, trs)
+        sigma = peer.compute_sigma_tilde_jets(R, xi, deta, nu, trs)
+        return (sigma, tau, deta, xi, mu, nu), eta, peer.compute_dxi_tilde_jets(O, mu, nu, sigma, tau, trs)
+
+    known, eta, dxi = jax.block_until_ready(jax.jit(jets)(x.ww, x.pp, x.zz))
+
+    def run(library: Any) -> Callable[..., Any]:
+        def both(known: Any, z: Any, dxi: Any, w: Any, p: Any, eta: Any) -> Any:
+            tt = library.assemble_tt_variation_jets(*known, trs, 1, True)
+            return tt, library.assemble_tucker_variation_jets(z, dxi, w, p, eta, 1, True)
+
+        return both
+
+    args = known, x.zz, dxi, x.ww, x.pp, eta
+    return {"t3k": _bound(run(assembly), *args), "peer ragged": _bound(run(peer), *args)}
+
+
+OPERATIONS: dict[str, Callable[[Point], Programs]] = {
+    "transpose": lambda point: _probe_transpose(point, kept=False),
+    "transpose_kept": lambda point: _probe_transpose(point, kept=True),
+    "jacobian": _probe_jacobian,
+    "gauss_newton": _probe_gauss_newton,
+    "assemblies": _assemblies,
+    **{
+        f"{kind}_{operation}": lambda point, kind=kind, operation=operation: _samples(point, kind, operation)  # type: ignore[misc]
+        for kind in ("apply", "entries")
+        for operation in ("transpose", "jacobian", "gauss_newton")
+    },
+}
+
+
+def _fits(point: Point, operation: str) -> bool:
+    """Whether the result of an operation is of a size that a small machine has memory for, several times."""
+    tt = sum(point.bonds[i] * point.n * point.bonds[i + 1] for i in range(point.d))
+    return operation != "transpose_kept" or 4 * point.n_probes * (tt + point.d * point.n * point.size) <= KEPT_BYTES
 
 
 def _row(point: Point, operation: str, rounds: int) -> dict[str, Any]:
-    timings = interleave(_programs(point, operation), rounds)
+    timings = interleave(OPERATIONS[operation](point), rounds)
     peers = [timing for name, timing in timings.items() if name.startswith("peer")]
     best = Timing(min(t.fastest for t in peers), min(t.median for t in peers))
-    ours, limit = timings["t3k"], timings.get("limit")
+    ours, bound, vjp = timings["t3k"], timings.get("limit"), timings.get("vjp")
     return {
         "point": tuple(point),
         "operation": operation,
@@ -162,27 +178,34 @@ def _row(point: Point, operation: str, rounds: int) -> dict[str, Any]:
         "peer_ms": 1e3 * best.fastest,
         "ratio_fastest": best.fastest / ours.fastest,
         "ratio_median": best.median / ours.median,
-        "of_limit": None if limit is None else limit.fastest / ours.fastest,
+        "ratio_vjp": None if vjp is None else vjp.fastest / ours.fastest,
+        "of_limit": None if bound is None else bound.fastest / ours.fastest,
         "all_ms": {name: 1e3 * timing.fastest for name, timing in timings.items()},
     }
 
 
-def run(operations: list[str], points: list[int], rounds: int) -> list[dict[str, Any]]:
+def run(operations: list[str], points: list[int], rounds: int, json_path: Path | None = None) -> list[dict[str, Any]]:
     """Times the operations over points of the grid and prints a table as it goes."""
     rows: list[dict[str, Any]] = []
     for operation in operations:
         print(f"\n{operation}: (modes, order, probes, r, n, N), float32, {rounds} rounds\n")
-        print("| problem | t3k, ms | t3toolbox, ms | ratio of fastest | ratio of medians | share of the limit |")
-        print("|---|---|---|---|---|---|")
+        print("| problem | t3k, ms | t3toolbox, ms | ratio of fastest | ratio of medians | vjp | share of the limit |")
+        print("|---|---|---|---|---|---|---|")
         for index in points:
+            if not _fits(GRID[index], operation):
+                continue
             row = _row(GRID[index], operation, rounds)
             share = "" if row["of_limit"] is None else f"{row['of_limit']:.0%}"
+            vjp = "" if row["ratio_vjp"] is None else f"{row['ratio_vjp']:.1f}"
             print(
                 f"| {row['point']} | {row['t3k_ms']:.1f} | {row['peer_ms']:.1f} | {row['ratio_fastest']:.1f} "
-                f"| {row['ratio_median']:.1f} | {share} |",
+                f"| {row['ratio_median']:.1f} | {vjp} | {share} |",
                 flush=True,
             )
             rows.append(row)
+            if json_path:
+                json_path.write_text(json.dumps(rows, indent=1) + "\n")
+            jax.clear_caches()
         mean = geometric_mean([row["ratio_fastest"] for row in rows if row["operation"] == operation])
         print(f"\nGeometric mean of the ratios of the fastest: {mean:.2f}")
     return rows
@@ -191,14 +214,12 @@ def run(operations: list[str], points: list[int], rounds: int) -> list[dict[str,
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--operations", nargs="+", default=["transpose", "jacobian", "gauss_newton"])
+    parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=list(OPERATIONS))
     parser.add_argument("--points", type=int, nargs="+", default=list(range(len(GRID))), help="rows of the grid")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--json", type=Path, help="where to write the figures, as they come")
     args = parser.parse_args()
-    rows = run(args.operations, args.points, args.rounds)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    run(args.operations, args.points, args.rounds, args.json)
 
 
 if __name__ == "__main__":
