@@ -1,12 +1,24 @@
-"""All benchmarks, one after the other: ``make bench``, or ``python -m benchmarks``."""
+"""All benchmarks, one after the other, and the page of their figures: ``make bench``, or ``python -m benchmarks``."""
 
+import json
 import runpy
 import sys
 
-SUITES = ("benchmarks.transpose", "benchmarks.algebra", "benchmarks.fits", "benchmarks.jacobians")
+from benchmarks import report
+
+SUITES = ("transpose", "fits", "algebra", "jacobians", "science")
+
+
+def main() -> None:
+    """Each suite in turn; what it prints is what it writes."""
+    report.FIGURES.mkdir(exist_ok=True)
+    for suite in SUITES:
+        print(f"# benchmarks.{suite}", flush=True)
+        sys.argv = [suite, "--json", str(report.FIGURES / f"{suite}.json")]
+        runpy.run_module(f"benchmarks.{suite}", run_name="__main__")
+    (report.FIGURES / "machine.json").write_text(json.dumps(report.machine(), indent=1) + "\n")
+    report.main()
+
 
 if __name__ == "__main__":
-    for suite in SUITES:
-        print(f"# {suite}", flush=True)
-        sys.argv = [suite]
-        runpy.run_module(suite, run_name="__main__")
+    main()

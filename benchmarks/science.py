@@ -78,16 +78,19 @@ def main() -> None:
     args = parser.parse_args()
     if args.measure:
         return print(json.dumps(measure(*args.measure)))
-    print("| problem | library | test error | cold, s | warm, s | peak memory (above the start's), MB |")
-    print("|---|---|---|---|---|---|")
+    lines = ["| problem | library | test error | cold, s | warm, s | peak memory (above the start's), MB |"]
+    lines.append("|---|---|---|---|---|---|")
     rows = []
+    print(*lines, sep="\n")
     for problem in args.only:
         for library in args.libraries:
             if problem not in _SAMPLED or not library.startswith("tensorly"):
                 rows.append(_apart(problem, library, args.limit))
-                print(_row(rows[-1]), flush=True)
+                lines.append(_row(rows[-1]))
+                print(lines[-1], flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        args.json.with_suffix(".md").write_text("\n".join(lines) + "\n")
     return None
 
 

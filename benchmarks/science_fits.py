@@ -99,7 +99,7 @@ def tensorly_tucker(problem: Problem) -> Predict:
     from tensorly.decomposition import tucker
 
     tensor, mask = _masked(problem)
-    x = tucker(tensor, list(problem.stages[-1][0]), mask=mask, n_iter_max=100, tol=1e-8, init="random", random_state=0)
+    x = tucker(tensor, list(problem.stages[-1][0]), mask=mask, n_iter_max=300, tol=1e-8, init="svd")
     return lambda index: tucker_to_tensor(x)[index]
 
 
@@ -110,7 +110,7 @@ def tensorly_parafac(problem: Problem) -> Predict:
 
     tensor, mask = _masked(problem)
     rank = max(problem.stages[-1][1])
-    x = parafac(tensor, rank, mask=mask, n_iter_max=100, tol=1e-8, init="random", random_state=0)
+    x = parafac(tensor, rank, mask=mask, n_iter_max=300, tol=1e-8, init="svd")
     return lambda index: cp_to_tensor(x)[index]
 
 
