@@ -87,3 +87,16 @@ def test_the_error_table_is_that_of_each_mode_and_order():
     scalars = t3k.relative_errors("apply", sample_of("apply"), data_of("apply"), 2.0 * truth())
     assert scalars.errors.tolist() == pytest.approx([1.0])
     assert scalars.total == pytest.approx(1.0)
+
+
+def test_modes_that_share_a_core_grow_together():
+    """A symmetric tensor of rank 2, whose three modes share one Tucker core."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((2, 5))
+    ww = tuple(rng.standard_normal((80, 5)) for _ in range(3))
+    data = sum(np.prod([w @ v for w in ww], axis=0) for v in vectors)
+    shared = t3k.SharedManifold([(0, 1, 2)])
+    x, path = t3k.fit("apply", ww, data, (5, 5, 5), geometry=shared)
+    assert path.stages[-1].tucker_ranks == (2, 2, 2)
+    assert path.stages[-1].error < 1e-6
+    assert all((U == x.tucker_cores[0]).all() for U in x.tucker_cores)

@@ -16,6 +16,7 @@ from t3k.kernels import geometry as kernels
 from t3k.kernels import variations
 from t3k.kernels.jets import total
 from t3k.kernels.linalg import root
+from t3k.kernels.ranks import manifold_dimension
 from t3k.kernels.types import Array
 
 __all__ = ["COREWISE", "MANIFOLD", "CorewiseGeometry", "Geometry", "ManifoldGeometry"]
@@ -166,6 +167,14 @@ class ManifoldGeometry(Geometry):
         kernel, stack = (compiled.project_t3, given.stack_shape) if is_t3 else (compiled.project_dense, ())
         projected = over_broadcast_points(kernel, (frame.cores, frame.stack_shape), (operand, stack))
         return T3Tangent(frame, T3Variations(*projected))
+
+    def tie_ranks(self, ranks: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Tucker and TT ranks as points of the manifold have them: the same, but where modes share cores."""
+        return ranks
+
+    def n_free(self, shape: Sequence[int], tucker_ranks: Sequence[int], tt_ranks: Sequence[int]) -> int:
+        """The dimension of the manifold of these ranks."""
+        return manifold_dimension(shape, tucker_ranks, tt_ranks)
 
     def project_oblique(self, v: T3Tangent) -> T3Tangent:
         """The same tangent vector in gauged coordinates, for which `inner` and `norm` are those of the tensors."""

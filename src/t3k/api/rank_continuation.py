@@ -10,11 +10,10 @@ import numpy as np
 
 from t3k.api import compiled, validate
 from t3k.api.fit_stats import FitStats
-from t3k.api.geometry import MANIFOLD
+from t3k.api.geometry import MANIFOLD, ManifoldGeometry
 from t3k.api.newton import newton_cg
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.kernels.continuation import next_ranks
-from t3k.kernels.ranks import manifold_dimension
 from t3k.kernels.types import Array
 
 __all__ = ["FitPath", "FitStage", "fit"]
@@ -57,6 +56,7 @@ def fit(
     data: Any,
     shape: Sequence[int],
     *,
+    geometry: ManifoldGeometry = MANIFOLD,
     validation: Any = None,
     max_tucker_ranks: Sequence[int] | int = 32,
     max_tt_ranks: Sequence[int] | int = 32,
@@ -69,7 +69,7 @@ def fit(
     loss_tolerance: float = 1e-3,
     **settings: Any,
 ) -> tuple[TuckerTensorTrain, FitPath]:
-    """Fits a T3 of a rank that the data support, growing ranks from 1 on `t3k.MANIFOLD`.
+    """Fits a T3 of a rank that the data support, growing ranks from 1 on a manifold.
 
     Each stage is a fit by `newton_cg` from the tensor of the one before. Then every edge, a mode or a bond, whose
     condition number is below that of the worst by the factor `tau` gets one more. It ends where the data are fitted to
@@ -81,6 +81,7 @@ def fit(
       sample: where the tensor was measured.
       data: what was measured.
       shape: (N_0, .., N_{d-1}).
+      geometry: `t3k.MANIFOLD`, or a `t3k.SharedManifold`, whose groups of modes grow together.
       validation: ``(sample, data)`` that are not fitted; without them nothing tells a good fit from too close a one.
       max_tucker_ranks: the largest wanted, one for each mode or one for all.
       max_tt_ranks: likewise, one for each of the d - 1 inner bonds or one for all.
@@ -118,7 +119,7 @@ def fit(
     path, tensors, scale = FitPath(), list[TuckerTensorTrain](), (0.0, 0.0)
     for stage_key in keys:
         x, stats = newton_cg(
-            MANIFOLD, kind, sample, data, x, validation=validation, loss_tolerance=loss_tolerance, **settings
+            geometry, kind, sample, data, x, validation=validation, loss_tolerance=loss_tolerance, **settings
         )
         if not path.stages:  # the zero tensor's losses are half the squared norms of the data
             scale = stats.losses[0], stats.validation_losses[0] if stats.validation_losses else 0.0
@@ -128,8 +129,8 @@ def fit(
         if path.message:
             break
         modes, bonds = jax.device_get(compiled.singular_values(x.cores))
-        ranks = next_ranks(x.shape, modes, bonds, caps, tau=tau)
-        path.message = _no_further(x, ranks, data)
+        ranks = geometry.tie_ranks(next_ranks(x.shape, modes, bonds, caps, tau=tau))
+        path.message = _no_further(geometry, x, ranks, data)
         if path.message:
             break
         x = TuckerTensorTrain(*compiled.with_room(stage_key, x.cores, *ranks))
@@ -163,8 +164,8 @@ def _verdict(path: FitPath, enough: float, patience: int) -> str:
     return ""
 
 
-def _no_further(x: TuckerTensorTrain, ranks: Any, data: Any) -> str:
+def _no_further(geometry: ManifoldGeometry, x: TuckerTensorTrain, ranks: Any, data: Any) -> str:
     if ranks == (x.tucker_ranks, x.tt_ranks):
         return "No rank may grow any further."
-    free, equations = manifold_dimension(x.shape, *ranks), sum(np.size(leaf) for leaf in jax.tree.leaves(data))
+    free, equations = geometry.n_free(x.shape, *ranks), sum(np.size(leaf) for leaf in jax.tree.leaves(data))
     return f"Ranks {ranks} would have {free} parameters for {equations} equations." if free > equations else ""

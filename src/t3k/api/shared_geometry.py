@@ -11,7 +11,7 @@ from t3k.api.stacks import over_points
 from t3k.api.t3 import TuckerTensorTrain
 from t3k.api.tangent import T3Tangent
 from t3k.kernels import geometry as kernels
-from t3k.kernels.shared_modes import shared_dimension
+from t3k.kernels.shared_modes import largest_in_groups, shared_dimension
 from t3k.kernels.types import Array
 
 __all__ = ["SharedManifold"]
@@ -99,6 +99,14 @@ class SharedManifold(ManifoldGeometry):
         """The dimension of the manifold at x: its parameters, shared ones counted once, less the freedoms of gauge."""
         frame = self.frame(x)
         return shared_dimension(frame.shape, frame.tucker_ranks, frame.tt_ranks, self.groups)
+
+    def tie_ranks(self, ranks: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Tucker and TT ranks where each group has the largest Tucker rank of its modes."""
+        return tuple(largest_in_groups(ranks[0], self.groups)), ranks[1]
+
+    def n_free(self, shape: Sequence[int], tucker_ranks: Sequence[int], tt_ranks: Sequence[int]) -> int:
+        """The dimension of the manifold of these ranks, shared cores counted once."""
+        return shared_dimension(shape, tucker_ranks, tt_ranks, self.groups)
 
     def project_tensor(self, tensor: Any, frame: Any) -> T3Tangent:
         """The orthogonal projection of a tensor, a T3 or a dense array, onto a tangent space."""

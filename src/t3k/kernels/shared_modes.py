@@ -24,13 +24,13 @@ from t3k.kernels.t3 import ranks_of
 from t3k.kernels.truncation import project_to_ranks
 from t3k.kernels.types import Array, Cores, Frame, T3Cores, Variations, like_train
 
-__all__ = ["Groups", "round_shared", "shared_dimension", "shared_frame", "tie"]
+__all__ = ["Groups", "largest_in_groups", "round_shared", "shared_dimension", "shared_frame", "tie"]
 
 #: Sets of modes, each with one Tucker core in common; modes that are in none are by themselves.
 Groups = tuple[tuple[int, ...], ...]
 
 
-def _largest(ranks: Sequence[int], groups: Groups) -> list[int]:
+def largest_in_groups(ranks: Sequence[int], groups: Groups) -> list[int]:
     """For each mode, the largest Tucker rank of its group."""
     largest = [int(n) for n in ranks]
     for group in groups:
@@ -57,7 +57,7 @@ def round_shared(x: T3Cores, groups: Groups, tucker_ranks: Sequence[int], tt_ran
       >>> bool((y.tucker[0] == y.tucker[1]).all())
       True
     """
-    return project_to_ranks(x, _largest(tucker_ranks, groups), tt_ranks, groups)
+    return project_to_ranks(x, largest_in_groups(tucker_ranks, groups), tt_ranks, groups)
 
 
 def shared_frame(x: T3Cores, groups: Groups) -> tuple[Frame, Cores]:
