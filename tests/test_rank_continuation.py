@@ -99,4 +99,4 @@ def test_modes_that_share_a_core_grow_together():
     x, path = t3k.fit("apply", ww, data, (5, 5, 5), geometry=shared)
     assert path.stages[-1].tucker_ranks == (2, 2, 2)
     assert path.stages[-1].error < 1e-6
-    assert all((U == x.tucker_cores[0]).all() for U in x.tucker_cores)
+    assert all((x.tucker_cores[0] == U).all() for U in x.tucker_cores)
