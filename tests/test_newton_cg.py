@@ -61,6 +61,8 @@ def test_chunks_and_kind_objects_change_nothing():
     fitted, stats = t3k.newton_cg(t3k.MANIFOLD, kind, sample, data, zeros())
     assert error(fitted, x) < 1e-8
     assert stats.chunk_size == 7
+    assert stats.scratch_bytes is not None
+    assert stats.scratch_bytes > 0
     assert hash(kind) == hash(t3k.probe_derivatives_kind(1, chunk_size=7))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from t3k.api import compiled
-from t3k.api.fit_loop import FitLoop
+from t3k.api.fit_loop import FitLoop, Step
 from t3k.api.fit_stats import FitInfo, FitStats
 from t3k.api.fitting import LoopSettings, fit_problem
 from t3k.api.geometry import Geometry
@@ -125,11 +125,7 @@ def adam(
     )
     options = AdamOptions(_optax_adam(learning_rate) if transformation is None else transformation, batch_size)
     batches, key = problem.on_batches_of(batch_size), jax.random.key(0) if key is None else key
-    step = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
-
-    def advance(state: Any, steps: Any) -> Any:
-        return step(batches.objective, options, state, problem.sample, problem.data, steps)
-
+    program = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
     state = compiled.adam_init(problem.objective, options, x0.cores, key)
     settings = LoopSettings(
         callback,
@@ -143,4 +139,6 @@ def adam(
         resume=resume,
         mark=(batch_size, learning_rate if transformation is None else "a transformation"),
     )
-    return FitLoop("adam", problem, settings, advance, state).run()
+    return FitLoop(
+        "adam", problem, settings, Step(program, batches.objective, options, problem, counted=True), state
+    ).run()

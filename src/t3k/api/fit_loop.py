@@ -1,7 +1,7 @@
 """The host loop around the compiled steps of every optimizer: it reads scalars and decides, and computes nothing."""
 
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,59 @@ from t3k.kernels.status import Reason
 from t3k.kernels.stored_arrays import reading
 from t3k.kernels.types import T3Cores
 
-__all__ = ["FitLoop"]
+__all__ = ["FitLoop", "Step"]
 
 #: Checks in a row that must not lower the loss before it is taken to have settled.
 _PLATEAU = 10
 
 
+@dataclass(frozen=True)
+class Step:
+    """A compiled step, or round of steps, of an optimizer on all that it needs besides its state.
+
+    Args:
+      program: from `compiled.optimizer_step`, or `compiled.optimizer_round` where it takes a number of steps.
+      objective: what is minimized.
+      options: of the optimizer.
+      problem: gives sample and data.
+      counted: whether the program takes a number of steps.
+    """
+
+    program: Any
+    objective: Any
+    options: Any
+    problem: FitProblem
+    counted: bool = False
+
+    def _arguments(self, state: Any, steps: Any) -> tuple[Any, ...]:
+        given = self.objective, self.options, state, self.problem.sample, self.problem.data
+        return (*given, steps) if self.counted else given
+
+    def __call__(self, state: Any, steps: Any) -> tuple[Any, Any]:
+        """The next state, and an info."""
+        return self.program(*self._arguments(state, steps))
+
+    def scratch_bytes(self, state: Any, steps: Any) -> int | None:
+        """What the program takes besides its arguments and results; it is not compiled again where it has run."""
+        analysis = self.program.lower(*self._arguments(state, steps)).compile().memory_analysis()
+        return None if analysis is None else int(analysis.temp_size_in_bytes)
+
+
 class FitLoop:
     """Runs one fit.
 
-    A step is ``step(state, steps)`` and gives the next state and an info. Optimizers whose infos have no `new_loss`
-    take `check_every` steps at a time, and the loss of all data is computed after each such round.
+    Optimizers whose infos have no `new_loss` take `check_every` steps at a time, and the loss of all data is computed
+    after each such round.
 
     Args:
       name: of the optimizer, for the progress bar.
       problem: what is fitted.
       settings: of the loop.
-      step: compiled.
+      step: of the optimizer.
       state: the optimizer's, at the start.
     """
 
-    def __init__(
-        self, name: str, problem: FitProblem, settings: LoopSettings, step: Callable[..., Any], state: Any
-    ) -> None:
+    def __init__(self, name: str, problem: FitProblem, settings: LoopSettings, step: Step, state: Any) -> None:
         self.name, self.problem, self.settings, self.step, self.state = name, problem, settings, step, state
         self.stats = FitStats(chunk_size=problem.chunk_size)
         self.x = problem.x0
@@ -68,6 +98,8 @@ class FitLoop:
         done, settings = self.stats.iterations, self.settings
         steps = min(settings.check_every, settings.max_iterations - done)
         state, info = self.step(self.state, jnp.int32(steps))
+        if self.stats.scratch_bytes is None:
+            self.stats.scratch_bytes = self.step.scratch_bytes(self.state, jnp.int32(steps))
         info = jax.device_get(info)
         reason = Reason(int(state.status))
         if not self.stats.losses:

@@ -29,7 +29,8 @@ class FitStats:
     the callback, or because the validation loss rose), and `message` says it in words. `losses` begins with the
     start's and ends with that of the point returned, `steps` are the iterations that they were taken after, and
     `validation_losses`, where there is validation data, go with them. The other lists have one entry for each loss
-    but the first; `cg_iterations` is empty for optimizers without CG.
+    but the first; `cg_iterations` is empty for optimizers without CG. `scratch_bytes` is what a compiled step takes
+    besides the data, the point and the state, on each device; None where the backend does not tell.
     """
 
     status: str = "max_iterations"
@@ -43,6 +44,7 @@ class FitStats:
     chunk_size: int | None = None
     steps: list[int] = field(default_factory=list)
     validation_losses: list[float] = field(default_factory=list)
+    scratch_bytes: int | None = None
 
     def __str__(self) -> str:
         """One line."""

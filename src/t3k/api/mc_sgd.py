@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from t3k.api import compiled
-from t3k.api.fit_loop import FitLoop
+from t3k.api.fit_loop import FitLoop, Step
 from t3k.api.fit_stats import FitInfo, FitStats
 from t3k.api.fitting import LoopSettings, fit_problem
 from t3k.api.geometry import Geometry
@@ -115,11 +115,7 @@ def mc_sgd(
         batch_size=batch_size,
     )
     batches, options = problem.on_batches_of(batch_size), McSgdOptions(batch_size, damping)
-    step = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
-
-    def advance(state: Any, steps: Any) -> Any:
-        return step(batches.objective, options, state, problem.sample, problem.data, steps)
-
+    program = compiled.optimizer_round(kernels.update, problem.is_small(max_iterations, batch_size))
     key = jax.random.key(0) if key is None else key
     state = compiled.optimizer_init(kernels.init, problem.objective, x0.cores, key)
     settings = LoopSettings(
@@ -134,4 +130,6 @@ def mc_sgd(
         resume=resume,
         mark=options,
     )
-    return FitLoop("mc_sgd", problem, settings, advance, state).run()
+    return FitLoop(
+        "mc_sgd", problem, settings, Step(program, batches.objective, options, problem, counted=True), state
+    ).run()

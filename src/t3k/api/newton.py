@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t3k.api import compiled, validate
-from t3k.api.fit_loop import FitLoop
+from t3k.api.fit_loop import FitLoop, Step
 from t3k.api.fit_stats import FitInfo, FitStats
 from t3k.api.fitting import FitProblem, LoopSettings, fit_problem
 from t3k.api.geometry import Geometry
@@ -148,10 +148,6 @@ def descend(
     name: str, method: Any, options: Any, problem: FitProblem, settings: LoopSettings
 ) -> tuple[TuckerTensorTrain, FitStats]:
     """Runs an optimizer whose every step lowers the loss of all data; `method` is its module of kernels."""
-    step = compiled.optimizer_step(method.update, problem.is_small(_PRODUCTS))
-
-    def advance(state: Any, _: Any) -> Any:
-        return step(problem.objective, options, state, problem.sample, problem.data)
-
+    program = compiled.optimizer_step(method.update, problem.is_small(_PRODUCTS))
     state = compiled.optimizer_init(method.init, problem.objective, problem.x0.cores)
-    return FitLoop(name, problem, settings, advance, state).run()
+    return FitLoop(name, problem, settings, Step(program, problem.objective, options, problem), state).run()
