@@ -6,7 +6,7 @@ import sys
 
 from benchmarks import report
 
-SUITES = ("transpose", "fits", "algebra", "jacobians", "science")
+SUITES = ("memory", "transpose", "fits", "algebra", "jacobians", "science")
 
 
 def main() -> None:
@@ -15,6 +15,8 @@ def main() -> None:
     for suite in SUITES:
         print(f"# benchmarks.{suite}", flush=True)
         sys.argv = [suite, "--json", str(report.FIGURES / f"{suite}.json")]
+        if suite == "memory":
+            sys.argv += ["--svg", str(report.DOCS / "_static" / "memory.svg")]
         runpy.run_module(f"benchmarks.{suite}", run_name="__main__")
     (report.FIGURES / "machine.json").write_text(json.dumps(report.machine(), indent=1) + "\n")
     report.main()
