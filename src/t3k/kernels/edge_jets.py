@@ -147,7 +147,9 @@ def compute_sigma_jets(
     order, right = order_of(trs), as_tuple(right_tt_cores)
 
     def step(sigma: Jet, xi: Jet, dxi: Jet, mu: Jet, matrices: tuple[Array, Array, Array]) -> Jet:
-        return steps.push_sigma(*matrices, sigma, mu, xi, dxi, order + 1, trs)
+        right, variation, down = matrices
+        varied = transform(variation, multiply(mu, xi, order + 1, trs))
+        return steps.push_sigma(right, down, varied, sigma, mu, xi, dxi, order + 1, trs)
 
     trains = right, as_tuple(var_tt_cores), as_tuple(down_tt_cores)
     matrices = [tuple(map(steps.to_right, cores)) for cores in zip(*trains, strict=True)]
@@ -186,7 +188,9 @@ def compute_tau_jets(
     order, left = order_of(trs), as_tuple(left_tt_cores)
 
     def step(tau: Jet, xi: Jet, dxi: Jet, nu: Jet, matrices: tuple[Array, Array, Array]) -> Jet:
-        return steps.push_tau(*matrices, tau, nu, xi, dxi, order + 1, trs)
+        left, variation, down = matrices
+        varied = transform(variation, multiply(xi, nu, order + 1, trs))
+        return steps.push_tau(left, down, varied, tau, nu, xi, dxi, order + 1, trs)
 
     trains = left, as_tuple(var_tt_cores), as_tuple(down_tt_cores)
     matrices = [tuple(map(steps.to_left, cores)) for cores in zip(*trains, strict=True)]
@@ -222,10 +226,10 @@ def compute_deta_jets(
     trains = as_tuple(left_tt_cores), as_tuple(right_tt_cores), as_tuple(var_tt_cores)
     matrices = [tuple(map(steps.to_mode, cores)) for cores in zip(*trains, strict=True)]
     jets = zip(*map(split_jets, (mu_jets, nu_jets, sigma_jets, tau_jets)), strict=True)
-    detas = tuple(
-        steps.deta_jet(left, right, variation, mu, nu, sigma, tau, order + 1, trs)
-        for (left, right, variation), (mu, nu, sigma, tau) in zip(matrices, jets, strict=True)
-    )
+    detas = []
+    for (left, right, variation), (mu, nu, sigma, tau) in zip(matrices, jets, strict=True):
+        varied = transform(variation, multiply(mu, nu, order + 1, trs))
+        detas.append(steps.deta_jet(left, right, varied, mu, nu, sigma, tau, order + 1, trs))
     return join_jets(detas, order, mu_jets)
 
 

@@ -55,35 +55,29 @@ def to_mode(core: Array) -> Array:
 
 
 def push_sigma(
-    right: Array, variation: Array, down: Array, sigma: Jet, mu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
+    right: Array, down: Array, varied: Jet, sigma: Jet, mu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
 ) -> Jet:
-    """``sigma' = R(sigma * xi) + H(mu * xi) + O(mu * dxi)``, all cores as `to_right` matrices."""
+    """``sigma' = R(sigma * xi) + H(mu * xi) + O(mu * dxi)``: `to_right` matrices, and `varied` is the middle term."""
     return add_jets(
-        transform(right, multiply(sigma, xi, length, trs)),
-        transform(variation, multiply(mu, xi, length, trs)),
-        transform(down, multiply(mu, dxi, length, trs)),
+        transform(right, multiply(sigma, xi, length, trs)), varied, transform(down, multiply(mu, dxi, length, trs))
     )
 
 
 def push_tau(
-    left: Array, variation: Array, down: Array, tau: Jet, nu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
+    left: Array, down: Array, varied: Jet, tau: Jet, nu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
 ) -> Jet:
-    """``tau' = L(xi * tau) + H(xi * nu) + O(dxi * nu)``, all cores as `to_left` matrices."""
+    """``tau' = L(xi * tau) + H(xi * nu) + O(dxi * nu)``: `to_left` matrices, and `varied` is the middle term."""
     return add_jets(
-        transform(left, multiply(xi, tau, length, trs)),
-        transform(variation, multiply(xi, nu, length, trs)),
-        transform(down, multiply(dxi, nu, length, trs)),
+        transform(left, multiply(xi, tau, length, trs)), varied, transform(down, multiply(dxi, nu, length, trs))
     )
 
 
 def deta_jet(
-    left: Array, right: Array, variation: Array, mu: Jet, nu: Jet, sigma: Jet, tau: Jet, length: int, trs: Any = None
+    left: Array, right: Array, varied: Jet, mu: Jet, nu: Jet, sigma: Jet, tau: Jet, length: int, trs: Any = None
 ) -> Jet:
-    """``deta = R(sigma * nu) + H(mu * nu) + L(mu * tau)``, all cores as `to_mode` matrices."""
+    """``deta = R(sigma * nu) + H(mu * nu) + L(mu * tau)``: `to_mode` matrices, and `varied` is the middle term."""
     return add_jets(
-        transform(right, multiply(sigma, nu, length, trs)),
-        transform(variation, multiply(mu, nu, length, trs)),
-        transform(left, multiply(mu, tau, length, trs)),
+        transform(right, multiply(sigma, nu, length, trs)), varied, transform(left, multiply(mu, tau, length, trs))
     )
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "taylor_scales",
     "total",
     "transform",
+    "transform_pair",
 ]
 
 
@@ -131,6 +132,12 @@ def add_jets(*jets: Jet) -> Jet:
 def transform(matrix: Array, jet: Jet) -> Jet:
     """Applies a matrix ``(row, column)`` to every coefficient ``(column, w)``."""
     return tuple(lax.dot(matrix, x) for x in jet)
+
+
+def transform_pair(matrix: Array, rows: int, jet: Jet) -> tuple[Jet, Jet]:
+    """Applies two matrices, one above the other: the first has so many `rows`."""
+    products = transform(matrix, jet)
+    return tuple(x[:rows] for x in products), tuple(x[rows:] for x in products)
 
 
 def pad_jet(jet: Jet, length: int, shape: tuple[int, int], like: Array) -> Jet:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from t3k.kernels.edge_steps import to_left, to_mode, to_right
 from t3k.kernels.jets import scale_orders, taylor_scales
@@ -65,17 +66,21 @@ class FrameCores(NamedTuple):
 
 
 class TangentCore(NamedTuple):
-    """A tangent at one mode: ``tucker (m, o)``, and the other matrices that the forward map pushes with."""
+    """A tangent at one mode: ``tucker (m, o)``, and the other matrices that the forward map pushes with.
+
+    The variation H pushes the same lifted jets as a core of the frame does. The two are one matrix, the core above H:
+    one product of twice the height is up to half again as fast as two.
+    """
 
     tucker: Array
+    left_and_variation: Array
+    right_and_variation: Array
+    down_and_variation: Array
     right_to_right: Array
-    variation_to_right: Array
     down_to_right: Array
     left_to_left: Array
-    variation_to_left: Array
     down_to_left: Array
     right_to_mode: Array
-    variation_to_mode: Array
     left_to_mode: Array
 
 
@@ -106,11 +111,13 @@ def tangent_cores(frame: Frame, variations: Variations, runs: Runs) -> tuple[Tan
 
     def prepare(mode: Any) -> TangentCore:
         tucker, variation, down, left, right = mode
+        pairs = ((to_right, left), (to_left, right), (to_mode, down))
         return TangentCore(
             tucker,
-            *map(to_right, (right, variation, down)),
-            *map(to_left, (left, variation, down)),
-            *map(to_mode, (right, variation, left)),
+            *(jnp.concatenate([push(core), push(variation)]) for push, core in pairs),
+            *map(to_right, (right, down)),
+            *map(to_left, (left, down)),
+            *map(to_mode, (right, left)),
         )
 
     return map_cores(prepare, runs, stack_runs(runs, list(zip(tucker, tt, down, left, right, strict=True))))

@@ -23,7 +23,7 @@ from t3k.kernels.edge_steps import (
     push_sigma,
     push_tau,
 )
-from t3k.kernels.jets import multiply, pad_jet, transform
+from t3k.kernels.jets import multiply, pad_jet, transform, transform_pair
 from t3k.kernels.probe_cores import FrameCore, TangentCore
 from t3k.kernels.sweeps import Runs, sweep
 from t3k.kernels.types import Array, Jet
@@ -98,26 +98,28 @@ def _settle(order: int, first: str, second: str) -> Any:
 
 def _forward_from_right(order: int, carry: tuple[Jet, Any], item: _Item) -> tuple[Any, Any]:
     nu, tau = carry
-    tangent = item.tangent
-    following = transform(item.core.right, multiply(item.xi, nu, order + 1))
+    tangent, lifted = item.tangent, multiply(item.xi, nu, order + 1)
     if tangent is None:
-        return (following, None), (nu, None)
-    matrices = tangent.left_to_left, tangent.variation_to_left, tangent.down_to_left
-    return (following, push_tau(*matrices, tau, nu, item.xi, item.dxi, order + 1)), (nu, tau)
+        return (transform(item.core.right, lifted), None), (nu, None)
+    following, varied = transform_pair(tangent.right_and_variation, item.core.right.shape[-2], lifted)
+    matrices = tangent.left_to_left, tangent.down_to_left
+    return (following, push_tau(*matrices, varied, tau, nu, item.xi, item.dxi, order + 1)), (nu, tau)
 
 
 def _forward_from_left(order: int, carry: tuple[Jet, Any], item: _Item) -> tuple[Any, EdgeJets]:
     mu, sigma = carry
     nu, tau = item.from_right
-    tangent = item.tangent
-    eta = transform(item.core.down, multiply(mu, nu, order + 1))
-    following = transform(item.core.left, multiply(mu, item.xi, order + 1))
+    tangent, core = item.tangent, item.core
+    to_mode, to_right = multiply(mu, nu, order + 1), multiply(mu, item.xi, order + 1)
     if tangent is None:
-        return (following, None), EdgeJets(mu, nu, eta, None)
-    matrices = tangent.left_to_mode, tangent.right_to_mode, tangent.variation_to_mode
-    deta = deta_jet(*matrices, mu, nu, sigma, tau, order + 1)
-    matrices = tangent.right_to_right, tangent.variation_to_right, tangent.down_to_right
-    return (following, push_sigma(*matrices, sigma, mu, item.xi, item.dxi, order + 1)), EdgeJets(mu, nu, eta, deta)
+        return (transform(core.left, to_right), None), EdgeJets(mu, nu, transform(core.down, to_mode), None)
+    eta, varied = transform_pair(tangent.down_and_variation, core.down.shape[-2], to_mode)
+    deta = deta_jet(tangent.left_to_mode, tangent.right_to_mode, varied, mu, nu, sigma, tau, order + 1)
+    following, varied = transform_pair(tangent.left_and_variation, core.left.shape[-2], to_right)
+    matrices = tangent.right_to_right, tangent.down_to_right
+    return (following, push_sigma(*matrices, varied, sigma, mu, item.xi, item.dxi, order + 1)), EdgeJets(
+        mu, nu, eta, deta
+    )
 
 
 def forward_sweeps(

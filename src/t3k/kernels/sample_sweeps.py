@@ -24,7 +24,7 @@ from t3k.kernels.edge_steps import (
     lifted_sigma_tilde,
     push_sigma,
 )
-from t3k.kernels.jets import multiply, pad_jet, transform
+from t3k.kernels.jets import multiply, pad_jet, transform, transform_pair
 from t3k.kernels.probe_cores import FrameCore, TangentCore
 from t3k.kernels.sweeps import Runs, sweep
 from t3k.kernels.types import Array, Jet
@@ -63,11 +63,12 @@ def _settle(order: int, carry: Carry, item: _Item) -> Carry:
 
 def _push(order: int, carry: Carry, item: _Item) -> tuple[Carry, Jet]:
     mu, sigma = carry
-    following = transform(item.core.left, multiply(mu, item.xi, order + 1))
-    if item.tangent is None or sigma is None:
-        return (following, None), mu
-    matrices = item.tangent.right_to_right, item.tangent.variation_to_right, item.tangent.down_to_right
-    return (following, push_sigma(*matrices, sigma, mu, item.xi, item.dxi, order + 1)), mu
+    lifted, tangent = multiply(mu, item.xi, order + 1), item.tangent
+    if tangent is None or sigma is None:
+        return (transform(item.core.left, lifted), None), mu
+    following, varied = transform_pair(tangent.left_and_variation, item.core.left.shape[-2], lifted)
+    matrices = tangent.right_to_right, tangent.down_to_right
+    return (following, push_sigma(*matrices, varied, sigma, mu, item.xi, item.dxi, order + 1)), mu
 
 
 def forward_sweep(
