@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, total, transform
+from t3k.kernels.jets import add_jets, pad_jet, scale_orders, taylor_scales, total, transform
 from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore, input_jet, jet_length, pull_residual, weigh_jet
 from t3k.kernels.probe_sweeps import EdgeJets, GradientParts, adjoint_sweeps, forward_sweeps
 from t3k.kernels.sweeps import Runs, map_cores, stack_runs, unstack_runs
@@ -59,10 +59,15 @@ def _forward(inputs: Inputs, tangents: Sequence[TangentCore] | None = None) -> t
 
 
 def _lift_to_mode(order: int, *pairs: tuple[Array, Jet]) -> Array:
-    """``z (t, w, o) = t! sum E^T x_t`` over the pairs (E, x), zero in the orders beyond the jets' length."""
-    jet = add_jets(*(tuple(x.T @ matrix for x in jet) for matrix, jet in pairs))
-    jet = scale_orders(jet, taylor_scales(len(jet)))
-    return jnp.stack([*jet, *(jnp.zeros_like(jet[0]) for _ in range(order + 1 - len(jet)))])
+    """``z (t, w, o) = t! sum E^T x_t`` over the pairs (E, x), zero in the orders beyond the jets' length.
+
+    It is one product for all orders and pairs, whose small factor is put together beforehand: z itself is then written
+    once.
+    """
+    length = order + 1
+    jets = [scale_orders(jet, taylor_scales(len(jet))) for _, jet in pairs]
+    rows = [jnp.stack([x.T for x in pad_jet(jet, length, jet[0].shape, jet[0])]) for jet in jets]
+    return jnp.concatenate(rows, axis=-1) @ jnp.concatenate([matrix for matrix, _ in pairs])
 
 
 def jacobian_block(
