@@ -64,9 +64,11 @@ def _lift_to_mode(order: int, *pairs: tuple[Array, Jet]) -> Array:
     It is one product for all orders and pairs, whose small factor is put together beforehand: z itself is then written
     once.
     """
-    length = order + 1
-    jets = [scale_orders(jet, taylor_scales(len(jet))) for _, jet in pairs]
-    rows = [jnp.stack([x.T for x in pad_jet(jet, length, jet[0].shape, jet[0])]) for jet in jets]
+    rows = []
+    for _, jet in pairs:
+        k, w = jet[0].shape
+        scaled = scale_orders(jet, taylor_scales(len(jet)))
+        rows.append(jnp.stack([x.T for x in pad_jet(scaled, order + 1, (k, w), jet[0])]))
     return jnp.concatenate(rows, axis=-1) @ jnp.concatenate([matrix for matrix, _ in pairs])
 
 
