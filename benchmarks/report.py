@@ -25,7 +25,7 @@ NAMES = {
     "gauss_newton": "Gauss-Newton product of probes",
     "assemblies": "both assemblies alone",
     **{
-        f"{kind}_{operation}": f"{symbol} of {kind}" + ("" if kind == "entries" else "s")
+        f"{kind}_{operation}": f"{symbol} of entries" if kind == "entries" else f"{symbol} of applies"
         for kind in ("apply", "entries")
         for operation, symbol in (("transpose", "Jᵀ"), ("jacobian", "J"), ("gauss_newton", "Gauss-Newton product"))
     },

@@ -96,7 +96,7 @@ def _probe_gauss_newton(point: Point) -> Programs:
 def _samples(point: Point, kind: str, operation: str) -> Programs:
     import t3toolbox.backend.sampling_derivatives as peer
 
-    x, order, size = arrays(point), point.order, chunk(point)
+    x, order, size = arrays(point), point.order, chunk(point, kind)
     at = x.ww if kind == "apply" else x.index
     forward, back = (getattr(peer, f"tv_{kind}_derivatives{suffix}") for suffix in ("", "_transpose"))
     ours: dict[str, Callable[..., Any]] = {

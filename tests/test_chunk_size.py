@@ -65,6 +65,7 @@ def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
     assert chunk_size.auto_chunk(problem) == 1000
     assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
     assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == LANE
+    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10), kind="apply")) == 1000
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
