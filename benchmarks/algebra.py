@@ -3,8 +3,8 @@
 Run as ``python -m benchmarks.algebra`` (extra ``bench``). Every operation is one jitted program on either side, for
 one tensor and for a stack of 64; t3k's stacks are ``vmap``, the peer's functions take them as they are. Of the ways
 that the peer has for an operation the fastest counts. The first call, with its compilation, is timed apart. Prints a
-Markdown table; ``--json PATH`` writes the figures as well. The rounded Hadamard product of a stack is left out: on two
-cores, XLA (jax 0.10.2) was seen to stall in the first call of its program, which has many batched decompositions.
+Markdown table; ``--json PATH`` writes the figures as they come. On two cores, XLA (jax 0.10.2) was seen to stall in
+programs with many batched decompositions; the rounded Hadamard product of a stack, which has most, is left out.
 """
 
 import argparse
@@ -143,7 +143,9 @@ def _row(point: Point, operation: str, batch: int, rounds: int) -> dict[str, Any
     }
 
 
-def run(operations: list[str], points: list[int], batches: list[int], rounds: int) -> list[dict[str, Any]]:
+def run(
+    operations: list[str], points: list[int], batches: list[int], rounds: int, json_path: Path | None = None
+) -> list[dict[str, Any]]:
     """Times the operations over points of the grid and prints a table as it goes."""
     rows: list[dict[str, Any]] = []
     print(
@@ -163,6 +165,8 @@ def run(operations: list[str], points: list[int], batches: list[int], rounds: in
                     flush=True,
                 )
                 rows.append(row)
+                if json_path:
+                    json_path.write_text(json.dumps(rows, indent=1) + "\n")
     print(
         f"\nGeometric mean of the ratios of the fastest: {geometric_mean([row['ratio_fastest'] for row in rows]):.2f}"
     )
@@ -178,9 +182,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", type=Path, help="where to write the figures")
     args = parser.parse_args()
-    rows = run(args.operations, args.points, args.batches, args.rounds)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    run(args.operations, args.points, args.batches, args.rounds, args.json)
 
 
 if __name__ == "__main__":

@@ -103,14 +103,18 @@ def algebra(rows: list[dict[str, Any]]) -> str:
     """A line for every operation on tensors."""
     lines = []
     for operation in dict.fromkeys(row["operation"] for row in rows):
-        chosen = [row for row in rows if row["operation"] == operation]
-        ratios = [row["ratio_fastest"] for row in chosen]
-        low = min(chosen, key=lambda row: row["ratio_fastest"])
-        lines.append([operation, f"{geometric_mean(ratios):.1f}", f"{min(ratios):.1f}", str(low["point"])])
-    head = ["operation", "geometric mean", "lowest", "where"]
+        line = [operation]
+        for several in (False, True):
+            chosen = [row for row in rows if row["operation"] == operation and (row["batch"] > 1) == several]
+            ratios = [row["ratio_fastest"] for row in chosen]
+            line += [f"{geometric_mean(ratios):.1f}", f"{min(ratios):.1f}"] if ratios else ["", ""]
+        lines.append(line)
+    sizes = {several: len({str(row["point"]) for row in rows if (row["batch"] > 1) == several}) for several in (0, 1)}
+    head = ["operation", "one tensor", "lowest", "stack of 64", "lowest"]
     return f"""## Operations on tensors
 
-Ratios of the fastest of nine rounds, jitted and warm on either side, for single tensors and stacks of 64.
+Ratios of the fastest of nine rounds, jitted and warm on either side: geometric mean and lowest over {sizes[0]} sizes of
+tensors, and {sizes[1]} of stacks.
 
 {_table(head, lines)}
 
