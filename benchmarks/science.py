@@ -88,9 +88,9 @@ def main() -> None:
                 rows.append(_apart(problem, library, args.limit))
                 lines.append(_row(rows[-1]))
                 print(lines[-1], flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
-        args.json.with_suffix(".md").write_text("\n".join(lines) + "\n")
+                if args.json:
+                    args.json.write_text(json.dumps(rows, indent=1) + "\n")
+                    args.json.with_suffix(".md").write_text("\n".join(lines) + "\n")
     return None
 
 
