@@ -1,5 +1,6 @@
 """What every test, doctest and code block of the documentation runs under."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -33,6 +34,9 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from sybil import Sybil  # noqa: E402
 from sybil.parsers.markdown import PythonCodeBlockParser  # noqa: E402
+
+# Tracing makes very many small objects that live long; looking through them for cycles takes a twentieth of the time.
+gc.set_threshold(200_000, 50, 100)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

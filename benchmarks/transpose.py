@@ -10,6 +10,7 @@ products of the same shapes, timed in the same rounds. Prints Markdown tables; `
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ OPERATIONS: dict[str, Callable[[Point], Programs]] = {
     "gauss_newton": _probe_gauss_newton,
     "assemblies": _assemblies,
     **{
-        f"{kind}_{operation}": lambda point, kind=kind, operation=operation: _samples(point, kind, operation)  # type: ignore[misc]
+        f"{kind}_{operation}": partial(_samples, kind=kind, operation=operation)
         for kind in ("apply", "entries")
         for operation in ("transpose", "jacobian", "gauss_newton")
     },

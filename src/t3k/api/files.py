@@ -1,5 +1,6 @@
 """Files of trains: tensors, frames, variations and tangents as archives of their cores."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -15,17 +16,17 @@ VERSION = 1
 _Trains = Mapping[str, tuple[Array, ...]]
 
 
-class Saved:
+class Saved(ABC):
     """What all objects made of trains inherit: `save` and `load`."""
 
+    @abstractmethod
     def _trains(self) -> _Trains:
         """All cores, by the names of their trains in a file."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def _train_names(cls) -> tuple[str, ...]:
         """The names of the trains, in the order that `_from_trains` takes them."""
-        raise NotImplementedError
 
     @classmethod
     def _from_trains(cls, *trains: tuple[Array, ...]) -> Self:
