@@ -9,7 +9,6 @@ import pytest
 import t3k
 from t3k.api import chunk_size, problem_shape
 from t3k.api.problem_shape import KINDS, OPERATIONS, ProblemShape
-from t3k.kernels.chunking import LANE
 from t3k.kernels.probe_maps import probe_transpose
 
 PROBLEM = ((20, 21, 22, 20), (6, 6, 6, 6), (1, 6, 6, 6, 1), 2, 2000)
@@ -64,7 +63,7 @@ def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
     problem = ProblemShape((10, 10), (2, 2), (1, 2, 1), 1, 1000, 1, jnp.dtype("float32"))
     assert chunk_size.auto_chunk(problem) == 1000
     assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
-    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == LANE
+    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == 128
     assert chunk_size.auto_chunk(problem._replace(shape=(900, 10), kind="apply")) == 1000
 
 

@@ -263,13 +263,12 @@ def auto_chunk(problem: ProblemShape, operation: str = "transpose", memory: int 
 
 
 def _fast_chunk(problem: ProblemShape) -> int:
-    """The rows that are fastest: `FAST_ENTRIES` in a lifted jet, or few probes where the mode sizes are large.
+    """The rows that are fastest: `FAST_ENTRIES` in a lifted jet, or few where the mode sizes are large.
 
-    Where N is much larger than n, most of the time goes into reading the residuals of probes, twice: they stay in the
-    cache. Applies and entries have no such residuals.
+    Where N is much larger than n, it is the residuals of probes that fill the memory. Applies and entries have none.
     """
     if problem.kind == "probe" and max(N / n for N, n in zip(problem.shape, problem.tucker_ranks, strict=True)) >= LANE:
-        return LANE
+        return FAST_ROWS[0]
     bonds = zip(problem.tt_ranks[:-1], problem.tucker_ranks, problem.tt_ranks[1:], strict=True)
     lifted = max(max(a, b) * k for a, k, b in bonds)
     return min(max(FAST_ROWS[0], FAST_ENTRIES // lifted // LANE * LANE), FAST_ROWS[1])

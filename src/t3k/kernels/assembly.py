@@ -15,7 +15,7 @@ from t3k.kernels.checks import bind, check_trains
 from t3k.kernels.chunking import check_chunk_size, chunk_reduce
 from t3k.kernels.edge_steps import core_gradient, core_gradients_kept, lifted_tau_tilde
 from t3k.kernels.jets import from_derivatives, multiply, total
-from t3k.kernels.probe_blocks import matmul_probes
+from t3k.kernels.mode_products import matmul_rows
 from t3k.kernels.reducers import add, concat
 from t3k.kernels.types import Array, Cores, as_tuple, like_train
 
@@ -157,4 +157,4 @@ def _tucker(kept: bool, valid: Array | None, z: Array, dxi_tilde: Array, eta: Ar
     if not kept:
         dxi_tilde, eta = _masked(dxi_tilde, valid), _masked(eta, valid)
     pairs = [*zip(dxi_tilde[:2], (w, p), strict=False), *zip(eta, z, strict=True)]
-    return total(matmul_probes(kept, x.T, rows) for x, rows in pairs)
+    return total(matmul_rows(kept, x.T, rows) for x, rows in pairs)

@@ -2,7 +2,8 @@
 
 `chunk_reduce` runs a function of a block of rows over one block after another and reduces its outputs, so that the
 scratch memory is that of one block. The last block overlaps the one before it instead of being shorter: there is one
-trace, one compilation and no padded copy of the inputs. Rows that an earlier block has counted are marked in `valid`.
+trace, one compilation and no padded copy of the inputs. It goes first, and the rows that another block is yet to count
+are marked in `valid`.
 """
 
 import math
@@ -81,7 +82,7 @@ def chunk_reduce(
 
     Args:
       fun: function of a pytree like `xs`, with `chunk_size` rows, and of `valid`: None when every row counts, else a
-        boolean array ``(rows,)`` that is False where an earlier block has counted the row. Outputs that are summed
+        boolean array ``(rows,)`` that is False where another block counts the row. Outputs that are summed
         must leave such rows out; outputs that are concatenated need not.
       xs: pytree of arrays, some of which may be in files (`t3k.kernels.StoredArray`); those are read in larger blocks.
       reducers: tree prefix of the outputs of `fun`, with a `t3k.kernels.reducers` reducer for each.
@@ -145,19 +146,22 @@ def _loop(fun: Callable[..., Any], xs: Any, reducers: Any, chunk_size: int | Non
             for x, axis in zip(leaves, row_axes, strict=True)
         ]
         return _one_block(fun, jax.tree.unflatten(structure, loaded), reducers, n_rows)
-    partial_last = n_rows % size != 0
+    n_steps, partial_last = math.ceil(n_rows / size), n_rows % size != 0
 
     # Reverse mode keeps what enters a checkpoint, so the rows are taken inside it: copies of all blocks would be kept.
     # The jit is for its cache: the block is traced once, for its shapes and for the loop.
     @jax.jit
     @partial(jax.checkpoint, prevent_cse=False)
     def block(step: Array) -> tuple[Array, Any]:
-        start = jnp.minimum(step * size, n_rows - size)
-        valid = start + jnp.arange(size, dtype=start.dtype) >= step * size if partial_last else None
+        if partial_last:
+            # The block that overlaps goes first, so that a row it does not count is written again by the one that does.
+            start = jnp.where(step == 0, n_rows - size, (step - 1) * size)
+            valid = (step > 0) | (start + jnp.arange(size, dtype=start.dtype) >= (n_steps - 1) * size)
+        else:
+            start, valid = step * size, None
         rows = [_take_rows(x, axis, start, size) for x, axis in zip(leaves, row_axes, strict=True)]
         return start, fun(jax.tree.unflatten(structure, rows), valid)
 
-    n_steps = math.ceil(n_rows / size)
     shapes = jax.eval_shape(block, jnp.int32(0))[1]
     blocks, each, out_structure = flatten_outputs(shapes, reducers)
 

@@ -1,23 +1,32 @@
 """The maps from tangents to probe derivatives and back, for one block of probes.
 
-A block is what one chunk holds: ``ww_i (w, o)``, ``pp_i (w, o)``, and residual jets ``z_i (t, w, o)``, which hold
-derivatives. With E = U_i or V_i, the lift of a jet to the mode is ``z_t = t! E^T x_t``; its transpose is
-``D_t = t! E z_t``.
+A block is ``ww_i (w, o)``, ``pp_i (w, o)``, and residual jets ``z_i (t, w, o)``, which hold derivatives. It is usually
+what one chunk holds: then its middle part, between the products with the ambient axis, is taken at once too. A block of
+all rows has it taken chunk by chunk instead (`narrow_loop`).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.jets import add_jets, pad_jet, scale_orders, taylor_scales, total, transform
-from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore, input_jet, jet_length, pull_residual, weigh_jet
-from t3k.kernels.probe_sweeps import EdgeJets, GradientParts, adjoint_sweeps, forward_sweeps
+from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, total, transform
+from t3k.kernels.mode_products import input_jet, lift_to_mode, matmul_rows, pull_residual, sum_orders
+from t3k.kernels.narrow_loop import AT_ONCE, NarrowLoop
+from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore, jet_length, weigh_jet
+from t3k.kernels.probe_sweeps import EdgeJets, adjoint_sweeps, forward_sweeps
 from t3k.kernels.sweeps import Runs, map_cores, stack_runs, unstack_runs
 from t3k.kernels.types import Array, Cores, Jet, as_tuple
 
-__all__ = ["GradientBlock", "Inputs", "gauss_newton_block", "jacobian_block", "residual_block", "transpose_block"]
+__all__ = [
+    "GradientBlock",
+    "gauss_newton_block",
+    "jacobian_block",
+    "point_block",
+    "residual_block",
+    "transpose_block",
+]
 
 
 class GradientBlock(NamedTuple):
@@ -30,77 +39,78 @@ class GradientBlock(NamedTuple):
     tt: tuple[Array, ...]
 
 
-class Inputs(NamedTuple):
-    """The probes of a block and the jets that enter the cores, grouped; `order` is the highest that is not zero."""
+class _Inputs(NamedTuple):
+    """The probes of a block, grouped as its loop has them, and the jets that enter the cores, grouped by runs.
+
+    `order` is the highest that is not zero, `up` are the Tucker cores that go with the probes.
+    """
 
     runs: Runs
+    modes: Runs
     order: int
-    cores: tuple[FrameCore, ...]
     vectors: tuple[tuple[Array, ...], ...]
-    xi: tuple[Jet, ...]
+    up: Sequence[Array]
+    xi: Sequence[Jet]
 
 
-def block_inputs(cores: FrameCores, ww: Cores, pp: Cores | None, order: int) -> Inputs:
+def _block_inputs(cores: FrameCores, ww: Cores, pp: Cores | None, order: int, loop: NarrowLoop = AT_ONCE) -> _Inputs:
     """Projects the probes of a block through the Tucker cores."""
     runs = cores.runs.value
+    modes = loop.mode_runs(runs)
     rows = zip(*(as_tuple(train) for train in (ww, pp) if train is not None), strict=True)
-    vectors = stack_runs(runs, list(rows))
-    xi = map_cores(lambda core, rows: input_jet(core.up, rows), runs, cores.cores, vectors)
-    return Inputs(runs, jet_length(len(cores), order) - 1, cores.cores, vectors, xi)
+    vectors = stack_runs(modes, list(rows))
+    up = loop.by_modes(runs, [core.up for core in cores.cores])
+    xi = loop.by_runs(runs, map_cores(input_jet, modes, up, vectors))
+    return _Inputs(runs, modes, jet_length(len(cores), order) - 1, vectors, up, xi)
 
 
-def _forward(inputs: Inputs, tangents: Sequence[TangentCore] | None = None) -> tuple[EdgeJets, ...]:
-    """The edge jets of the frame, and of a tangent that is grouped as the frame is."""
-    runs, order, cores, vectors, xi = inputs
-    if tangents is None:
-        return forward_sweeps(runs, cores, xi, order)
-    dxi = map_cores(lambda tangent, rows: input_jet(tangent.tucker, rows), runs, tangents, vectors)
-    return forward_sweeps(runs, cores, xi, order, tangents, dxi)
-
-
-def _lift_to_mode(order: int, *pairs: tuple[Array, Jet]) -> Array:
-    """``z (t, w, o) = t! sum E^T x_t`` over the pairs (E, x), zero in the orders beyond the jets' length.
-
-    It is one product for all orders and pairs, whose small factor is put together beforehand: z itself is then written
-    once.
-    """
-    rows = []
-    for _, jet in pairs:
-        k, w = jet[0].shape
-        scaled = scale_orders(jet, taylor_scales(len(jet)))
-        rows.append(jnp.stack([x.T for x in pad_jet(scaled, order + 1, (k, w), jet[0])]))
-    return jnp.concatenate(rows, axis=-1) @ jnp.concatenate([matrix for matrix, _ in pairs])
+def _tangent_inputs(inputs: _Inputs, tangents: Sequence[TangentCore], loop: NarrowLoop) -> tuple[Any, Any]:
+    """The tangent's Tucker cores as the probes are grouped, and the jets that enter its cores, by runs."""
+    tucker = loop.by_modes(inputs.runs, [tangent.tucker for tangent in tangents])
+    return tucker, loop.by_runs(inputs.runs, map_cores(input_jet, inputs.modes, tucker, inputs.vectors))
 
 
 def jacobian_block(
-    cores: FrameCores, tangents: Sequence[TangentCore], ww: Cores, pp: Cores | None, order: int
+    cores: FrameCores,
+    tangents: Sequence[TangentCore],
+    ww: Cores,
+    pp: Cores | None,
+    order: int,
+    *,
+    loop: NarrowLoop = AT_ONCE,
 ) -> tuple[Array, ...]:
     """J: the probe derivatives ``(t, w, o)`` of a tangent, one array per mode."""
-    inputs = block_inputs(cores, ww, pp, order)
+    inputs = _block_inputs(cores, ww, pp, order, loop)
+    runs, modes = inputs.runs, inputs.modes
+    tucker, dxi = _tangent_inputs(inputs, tangents, loop)
 
-    def lift(core: FrameCore, tangent: TangentCore, jet: EdgeJets) -> Array:
-        return _lift_to_mode(order, (core.up, jet.deta or ()), (tangent.tucker, jet.eta))
+    def forward(jets: Any, fixed: Any, _: Array | None) -> tuple[Any, Any]:
+        (xi, dxi), (cores, tangents) = jets, fixed
+        edges = forward_sweeps(runs, cores, xi, inputs.order, tangents, dxi)
+        return (), tuple((edge.deta or (), edge.eta) for edge in edges)
 
-    zz = map_cores(lift, inputs.runs, inputs.cores, tangents, _forward(inputs, tangents))
-    return unstack_runs(inputs.runs, zz)
+    _, jets = loop.run(forward, (inputs.xi, dxi), (cores.cores, tangents))
+
+    def lift(up: Array, tucker: Array, jets: tuple[Jet, Jet]) -> Array:
+        return lift_to_mode(order, (up, jets[0]), (tucker, jets[1]))
+
+    return unstack_runs(modes, map_cores(lift, modes, inputs.up, tucker, loop.by_modes(runs, jets)))
 
 
-def point_block(cores: FrameCores, point: Cores, ww: Cores, pp: Cores | None, order: int) -> tuple[Array, ...]:
+def point_block(
+    cores: FrameCores, point: Cores, ww: Cores, pp: Cores | None, order: int, *, loop: NarrowLoop = AT_ONCE
+) -> tuple[Array, ...]:
     """The probe derivatives ``(t, w, o)`` of the tensor that has `point` as Tucker core at each mode in turn."""
-    inputs = block_inputs(cores, ww, pp, order)
-    matrices = stack_runs(inputs.runs, as_tuple(point))
-    zz = map_cores(lambda matrix, jet: _lift_to_mode(order, (matrix, jet.eta)), inputs.runs, matrices, _forward(inputs))
-    return unstack_runs(inputs.runs, zz)
+    inputs = _block_inputs(cores, ww, pp, order, loop)
+    runs, modes = inputs.runs, inputs.modes
 
+    def forward(xi: Any, cores: Any, _: Array | None) -> tuple[Any, Any]:
+        return (), tuple(edge.eta for edge in forward_sweeps(runs, cores, xi, inputs.order))
 
-def matmul_probes(kept: bool, x: Array, rows: Array) -> Array:
-    """``x (m, w)`` times ``rows (w, o)``: summed over the probes to ``(m, o)``, or kept as ``(w, m, o)``."""
-    return x.T[:, :, None] * rows[:, None, :] if kept else x @ rows
-
-
-def _sum_orders(jet: Jet, z: Array, kept: bool) -> Array:
-    """``sum_t x_t z_t`` for a jet ``(m, w)`` and an array ``(t, w, o)``."""
-    return total(matmul_probes(kept, x, z[t]) for t, x in enumerate(jet))
+    _, etas = loop.run(forward, inputs.xi, cores.cores)
+    matrices = stack_runs(modes, as_tuple(point))
+    zz = map_cores(lambda matrix, eta: lift_to_mode(order, (matrix, eta)), modes, matrices, loop.by_modes(runs, etas))
+    return unstack_runs(modes, zz)
 
 
 def _contract_jets(x: Jet, y: Jet) -> Array:
@@ -118,17 +128,9 @@ def _weights(runs: Runs, weights: Array | None) -> tuple[Array | None, ...]:
     return (None,) * len(runs) if weights is None else stack_runs(runs, list(weights))
 
 
-def _assemble(
-    inputs: Inputs, parts: Sequence[GradientParts], residuals: Sequence[Array], *, kept: bool = False
-) -> GradientBlock:
+def _tucker_gradient(dxi_tilde: Jet, rows: Sequence[Array], residual: Array, *, kept: bool = False) -> Array:
     """``dU = sum_w dxi~_0 w + dxi~_1 p + residual``, where the residual part is ``sum_t eta_t z_t``."""
-
-    def tucker(part: GradientParts, residual: Array, rows: Sequence[Array]) -> Array:
-        terms = [matmul_probes(kept, x, y) for x, y in zip(part.dxi_tilde, rows, strict=False)]
-        return total([residual, *terms])
-
-    changes = map_cores(tucker, inputs.runs, parts, residuals, inputs.vectors)
-    return GradientBlock(changes, tuple(part.core for part in parts))
+    return total([residual, *(matmul_rows(kept, x, y) for x, y in zip(dxi_tilde, rows, strict=False))])
 
 
 def transpose_block(
@@ -140,21 +142,31 @@ def transpose_block(
     rows: Array | None = None,
     *,
     kept: bool = False,
+    loop: NarrowLoop = AT_ONCE,
 ) -> GradientBlock:
     """J^T: the gradient of the residual jets ``zz``, each probe times its weight in `rows` ``(w,)``."""
-    inputs = block_inputs(cores, ww, pp, order)
-    runs, grouped = inputs.runs, stack_runs(inputs.runs, as_tuple(zz))
+    inputs = _block_inputs(cores, ww, pp, order, loop)
+    runs, modes = inputs.runs, inputs.modes
+    residuals = stack_runs(modes, as_tuple(zz))
+    pulled = map_cores(lambda up, z: pull_residual(up, z, inputs.order + 1), modes, inputs.up, residuals)
 
-    def pull(core: FrameCore, z: Array) -> Jet:
-        return weigh_jet(pull_residual(core.up, z, inputs.order + 1), None, rows)
+    def adjoint(jets: Any, cores: Any, rows: Array | None) -> tuple[Any, Any]:
+        xi, pulled = jets
+        weighted = [weigh_jet(jet, None, rows) for jet in pulled]
+        parts = adjoint_sweeps(runs, cores, xi, weighted, inputs.order, kept=kept)
+        etas = [weigh_jet(scale_orders(part.eta, taylor_scales(len(part.eta))), None, rows) for part in parts]
+        return tuple(part.core for part in parts), tuple(
+            (part.dxi_tilde, eta) for part, eta in zip(parts, etas, strict=True)
+        )
 
-    def residual(part: GradientParts, z: Array) -> Array:
-        eta = weigh_jet(scale_orders(part.eta, taylor_scales(len(part.eta))), None, rows)
-        return _sum_orders(eta, z, kept)
+    tt, jets = loop.run(adjoint, (inputs.xi, loop.by_runs(runs, pulled)), cores.cores, rows)
 
-    pulled = map_cores(pull, runs, inputs.cores, grouped)
-    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, kept=kept)
-    return _assemble(inputs, parts, map_cores(residual, runs, parts, grouped), kept=kept)
+    def tucker(jets: tuple[Jet, Jet], rows: Sequence[Array], z: Array) -> Array:
+        dxi_tilde, eta = jets
+        return _tucker_gradient(dxi_tilde, rows, sum_orders(eta, z, kept), kept=kept)
+
+    changes = map_cores(tucker, modes, loop.by_modes(runs, jets), inputs.vectors, residuals)
+    return GradientBlock(tuple(loop.by_runs(runs, changes)), tt)
 
 
 def _known_frame(jets: Sequence[EdgeJets]) -> Sequence[EdgeJets]:
@@ -187,26 +199,27 @@ def residual_block(
       rows: for each probe, ``(w,)``.
       gradient: False leaves the gradient out (None).
     """
-    inputs = block_inputs(cores, ww, pp, order)
-    runs, jets = inputs.runs, _forward(inputs)
+    inputs = _block_inputs(cores, ww, pp, order)
+    runs, jets = inputs.runs, forward_sweeps(inputs.runs, cores.cores, inputs.xi, inputs.order)
 
     def compare(
         core: FrameCore, matrix: Array, jet: EdgeJets, measured: Array, orders: Array | None
     ) -> tuple[Array, Jet, Array]:
-        residual = _lift_to_mode(order, (matrix, jet.eta)) - measured
+        residual = lift_to_mode(order, (matrix, jet.eta)) - measured
         weighted = _weigh_array(residual, orders, rows)
         eta = scale_orders(jet.eta, taylor_scales(len(jet.eta)))
         pulled = pull_residual(core.up, weighted, inputs.order + 1)
-        return 0.5 * jnp.vdot(weighted, residual), pulled, _sum_orders(eta, weighted, kept=False)
+        return 0.5 * jnp.vdot(weighted, residual), pulled, sum_orders(eta, weighted, kept=False)
 
     matrices, measured = (stack_runs(runs, as_tuple(train)) for train in (point, data))
-    compared = map_cores(compare, runs, inputs.cores, matrices, jets, measured, _weights(runs, weights))
+    compared = map_cores(compare, runs, cores.cores, matrices, jets, measured, _weights(runs, weights))
     values, pulled, residuals = zip(*compared, strict=True)
     value = total(jnp.sum(x) for x in values)
     if not gradient:
         return value, None
-    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, _known_frame(jets))
-    return value, _assemble(inputs, parts, residuals)
+    parts = adjoint_sweeps(runs, cores.cores, inputs.xi, pulled, inputs.order, _known_frame(jets))
+    changes = map_cores(_tucker_gradient, runs, [part.dxi_tilde for part in parts], inputs.vectors, residuals)
+    return value, GradientBlock(changes, tuple(part.core for part in parts))
 
 
 def gauss_newton_block(
@@ -217,23 +230,38 @@ def gauss_newton_block(
     order: int,
     weights: Array | None = None,
     rows: Array | None = None,
+    *,
+    loop: NarrowLoop = AT_ONCE,
 ) -> GradientBlock:
     """``J^T (weights J v)`` of a block; the ambient mode is summed out beforehand, so J v itself is never formed.
 
     With ``z_t = t! (U^T deta_t + V^T eta_t)``, both uses of z need only U U^T, U V^T and products of small jets:
     ``D_t = t!^2 (U U^T deta_t + U V^T eta_t)`` and ``eta_t z_t = t!^2 (eta_t deta_t^T U + eta_t eta_t^T V)``.
     """
-    inputs = block_inputs(cores, ww, pp, order)
-    runs, jets = inputs.runs, _forward(inputs, tangents)
+    inputs = _block_inputs(cores, ww, pp, order, loop)
+    runs, modes = inputs.runs, inputs.modes
+    tucker, dxi = _tangent_inputs(inputs, tangents, loop)
     squares = tuple(scale**2 for scale in taylor_scales(inputs.order + 1))
 
-    def reflect(core: FrameCore, tangent: TangentCore, jet: EdgeJets, orders: Array | None) -> tuple[Jet, Array]:
-        deta, eta = (weigh_jet(scale_orders(x or (), squares), orders, rows) for x in (jet.deta, jet.eta))
-        up, tucker = core.up, tangent.tucker
-        pulled = add_jets(transform(up @ up.T, deta), transform(up @ tucker.T, eta))
-        return pulled, _contract_jets(jet.eta, deta) @ up + _contract_jets(jet.eta, eta) @ tucker
+    def product(jets: Any, fixed: Any, rows: Array | None) -> tuple[Any, Any]:
+        (xi, dxi), (cores, tangents, weights) = jets, fixed
 
-    reflected = map_cores(reflect, runs, inputs.cores, tangents, jets, _weights(runs, weights))
-    pulled, residuals = zip(*reflected, strict=True)
-    parts = adjoint_sweeps(runs, inputs.cores, inputs.xi, pulled, inputs.order, _known_frame(jets))
-    return _assemble(inputs, parts, residuals)
+        def reflect(tangent: TangentCore, jet: EdgeJets, orders: Array | None) -> tuple[Jet, Any]:
+            deta, eta = (weigh_jet(scale_orders(x or (), squares), orders, rows) for x in (jet.deta, jet.eta))
+            pulled = add_jets(transform(tangent.up_up, deta), transform(tangent.up_tucker, eta))
+            return pulled, (_contract_jets(jet.eta, deta), _contract_jets(jet.eta, eta))
+
+        edges = forward_sweeps(runs, cores, xi, inputs.order, tangents, dxi)
+        pulled, coefficients = zip(*map_cores(reflect, runs, tangents, edges, _weights(runs, weights)), strict=True)
+        parts = adjoint_sweeps(runs, cores, xi, pulled, inputs.order, _known_frame(edges))
+        return (tuple(part.core for part in parts), coefficients), tuple(part.dxi_tilde for part in parts)
+
+    (tt, coefficients), jets = loop.run(product, (inputs.xi, dxi), (cores.cores, tangents, weights), rows)
+
+    def gradient(found: Any, rows: Sequence[Array], up: Array, tucker: Array) -> Array:
+        dxi_tilde, (on_up, on_tucker) = found
+        return _tucker_gradient(dxi_tilde, rows, on_up @ up + on_tucker @ tucker)
+
+    by_modes = loop.by_modes(runs, list(zip(jets, coefficients, strict=True)))
+    changes = map_cores(gradient, modes, by_modes, inputs.vectors, inputs.up, tucker)
+    return GradientBlock(tuple(loop.by_runs(runs, changes)), tt)

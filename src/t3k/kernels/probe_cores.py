@@ -4,7 +4,6 @@ The matrices are built once, outside the loop over chunks of probes. Jets get th
 multilinear, so after p cores a jet has degree p, and no derivative above order d - 1 is ever computed.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from t3k.kernels.edge_steps import to_left, to_mode, to_right
-from t3k.kernels.jets import scale_orders, taylor_scales
 from t3k.kernels.sweeps import Runs, find_runs, map_cores, stack_runs
 from t3k.kernels.types import Array, Frame, Jet, Variations, as_tuple
 
@@ -22,9 +20,7 @@ __all__ = [
     "Static",
     "TangentCore",
     "frame_cores",
-    "input_jet",
     "jet_length",
-    "pull_residual",
     "tangent_cores",
     "weigh_jet",
 ]
@@ -69,7 +65,8 @@ class TangentCore(NamedTuple):
     """A tangent at one mode: ``tucker (m, o)``, and the other matrices that the forward map pushes with.
 
     The variation H pushes the same lifted jets as a core of the frame does. The two are one matrix, the core above H:
-    one product of twice the height is up to half again as fast as two.
+    one product of twice the height is up to half again as fast as two. ``up_up (k, k)`` and ``up_tucker (k, m)`` are
+    U U^T and U V^T.
     """
 
     tucker: Array
@@ -82,6 +79,8 @@ class TangentCore(NamedTuple):
     down_to_left: Array
     right_to_mode: Array
     left_to_mode: Array
+    up_up: Array
+    up_tucker: Array
 
 
 def jet_length(d: int, order: int) -> int:
@@ -106,11 +105,10 @@ def frame_cores(frame: Frame, order: int) -> FrameCores:
 
 def tangent_cores(frame: Frame, variations: Variations, runs: Runs) -> tuple[TangentCore, ...]:
     """The tangent with these variations in this frame, mode by mode and grouped."""
-    _, down, left, right = map(as_tuple, frame)
-    tucker, tt = map(as_tuple, variations)
+    trains = map(as_tuple, (*variations, *frame))
 
     def prepare(mode: Any) -> TangentCore:
-        tucker, variation, down, left, right = mode
+        tucker, variation, up, down, left, right = mode
         pairs = ((to_right, left), (to_left, right), (to_mode, down))
         return TangentCore(
             tucker,
@@ -118,14 +116,11 @@ def tangent_cores(frame: Frame, variations: Variations, runs: Runs) -> tuple[Tan
             *map(to_right, (right, down)),
             *map(to_left, (left, down)),
             *map(to_mode, (right, left)),
+            up @ up.T,
+            up @ tucker.T,  # type: ignore[call-arg]
         )
 
-    return map_cores(prepare, runs, stack_runs(runs, list(zip(tucker, tt, down, left, right, strict=True))))
-
-
-def input_jet(matrix: Array, vectors: Sequence[Array]) -> Jet:
-    """The jet of ``matrix (w_i + s p_i)``: one or (with a direction) two arrays ``(k, w)``."""
-    return tuple(matrix @ x.T for x in vectors)
+    return map_cores(prepare, runs, stack_runs(runs, list(zip(*trains, strict=True))))
 
 
 def weigh_jet(jet: Jet, orders: Array | None, rows: Array | None) -> Jet:
@@ -133,8 +128,3 @@ def weigh_jet(jet: Jet, orders: Array | None, rows: Array | None) -> Jet:
     if orders is not None:
         jet = tuple(x * orders[t] for t, x in enumerate(jet))
     return jet if rows is None else tuple(x * rows[None, :] for x in jet)
-
-
-def pull_residual(up: Array, z: Array, length: int) -> Jet:
-    """``D_t = t! U z_t``: the adjoint of the lift to ``z_t = t! U^T deta_t``, from ``z (t, w, o)``."""
-    return scale_orders(tuple(up @ z[t].T for t in range(length)), taylor_scales(length))

@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 
 from t3k.kernels.checks import check_frame, check_probes, check_trains, check_variations, check_weights
 from t3k.kernels.linear_map import linear_map
+from t3k.kernels.narrow_loop import two_loops
 from t3k.kernels.probe_blocks import (
     GradientBlock,
     gauss_newton_block,
@@ -121,15 +122,15 @@ def _jacobian(
     sharding: NamedSharding | None,
 ) -> Cores:
     cores = frame_cores(frame, order)
-    fixed = cores, tangent_cores(frame, variations, cores.runs.value)
+    xs, fixed = (ww, pp), (cores, tangent_cores(frame, variations, cores.runs.value))
+    rows, loop = two_loops(rows_at_once(chunk_size, frame, order), xs, frame, sharding)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
         (ww, pp), (cores, tangents) = xs
-        return jacobian_block(cores, tangents, ww, pp, order)
+        return jacobian_block(cores, tangents, ww, pp, order, loop=loop)
 
-    rows = rows_at_once(chunk_size, frame, order)
-    zz = stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
+    zz = stream(block, xs, fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
     return like_train(zz, ww)
 
 
@@ -150,15 +151,15 @@ def point_probes(
     """
     _check_point(point, frame)
     check_probes(order, ww, pp, frame[0])
-    fixed = frame_cores(frame, order), point
+    xs, fixed = (ww, pp), (frame_cores(frame, order), point)
+    rows, loop = two_loops(rows_at_once(chunk_size, frame, order), xs, frame, sharding)
 
     def block(xs: Any, valid: Array | None) -> tuple[Array, ...]:
         del valid
         (ww, pp), (cores, point) = xs
-        return point_block(cores, point, ww, pp, order)
+        return point_block(cores, point, ww, pp, order, loop=loop)
 
-    rows = rows_at_once(chunk_size, frame, order)
-    zz = stream(block, (ww, pp), fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
+    zz = stream(block, xs, fixed, concat(JET_PROBE_AXIS), rows=rows, axes=PROBE_AXIS, sharding=sharding)
     return like_train(zz, ww)
 
 
@@ -192,18 +193,16 @@ def probe_transpose(
     """
     check_frame(*frame)
     check_probes(order, ww, pp, frame[0], ztildes=ztildes)
-    fixed = frame_cores(frame, order)
+    xs, fixed, reduction = (ww, pp, ztildes), frame_cores(frame, order), reducer if sum_over_probes else concat(0)
+    rows, loop = two_loops(rows_at_once(chunk_size, frame, order), xs, frame, sharding, reduction)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, zz), cores = xs
         rows = counted(None, valid, frame.up[0].dtype) if sum_over_probes else None
-        gradient = transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes)
+        gradient = transpose_block(cores, ww, pp, zz, order, rows, kept=not sum_over_probes, loop=loop)
         # To take apart what has been concatenated would cost a copy of all of it.
         return gradient if sum_over_probes else _by_modes(gradient, cores, frame)
 
-    reduction = reducer if sum_over_probes else concat(0)
-    rows = rows_at_once(chunk_size, frame, order)
-    xs = ww, pp, ztildes
     gradient = stream(block, xs, fixed, reduction, rows=rows, axes=PROBE_AXIS, sharding=sharding)
     return as_variations(frame, *(_by_modes(gradient, fixed, frame) if sum_over_probes else gradient))
 
@@ -232,15 +231,18 @@ def gauss_newton_product(
     check_variations(*variations, frame)
     _check_measurements(probes, frame, order)
     cores = frame_cores(frame, order)
-    fixed = cores, tangent_cores(frame, variations, cores.runs.value), probes.weights
+    xs, fixed = (
+        (probes.ww, probes.pp, probes.rows),
+        (cores, tangent_cores(frame, variations, cores.runs.value), probes.weights),
+    )
+    rows, loop = two_loops(rows_at_once(chunk_size, frame, order), xs[:2], frame, sharding, reducer)
 
     def block(xs: Any, valid: Array | None) -> GradientBlock:
         (ww, pp, rows), (cores, tangents, weights) = xs
         rows = counted(rows, valid, frame.up[0].dtype)
-        return gauss_newton_block(cores, tangents, ww, pp, order, weights, rows)
+        return gauss_newton_block(cores, tangents, ww, pp, order, weights, rows, loop=loop)
 
-    xs, axes = (probes.ww, probes.pp, probes.rows), (PROBE_AXIS, PROBE_AXIS, 0)
-    rows = rows_at_once(chunk_size, frame, order)
+    axes = PROBE_AXIS, PROBE_AXIS, 0
     gradient = stream(block, xs, fixed, reducer, rows=rows, axes=axes, sharding=sharding)
     return as_variations(frame, *_by_modes(gradient, fixed[0], frame))
 

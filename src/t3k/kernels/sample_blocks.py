@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from t3k.kernels.jets import scale_orders, taylor_scales, total
-from t3k.kernels.probe_blocks import matmul_probes
+from t3k.kernels.mode_products import matmul_rows
 from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore
 from t3k.kernels.reducers import IndexedRows
 from t3k.kernels.sample_sweeps import SampleParts, adjoint_sweep, forward_sweep
@@ -99,7 +99,7 @@ def _tucker(kept: bool, core: FrameCore, part: SampleParts, vectors: Sequence[Ar
     terms = []
     for x, at in zip(part.dxi_tilde, vectors, strict=False):
         if at.ndim == 2:
-            terms.append(matmul_probes(kept, x, at))
+            terms.append(matmul_rows(kept, x, at))
         elif kept:
             (m, w), size = x.shape, core.up.shape[1]
             terms.append(jnp.zeros((w, m, size), x.dtype).at[jnp.arange(w), :, at].set(x.T))

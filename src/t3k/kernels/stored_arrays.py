@@ -19,7 +19,7 @@ import numpy as np
 from t3k.kernels.row_reader import RowReader
 from t3k.kernels.types import Array
 
-__all__ = ["BLOCK_BYTES", "StoredArray", "block_rows", "flatten_stored", "is_stored", "reading"]
+__all__ = ["BLOCK_BYTES", "StoredArray", "block_rows", "flatten_stored", "has_stored", "is_stored", "reading"]
 
 #: What is read at a time. Some four such blocks are in memory: being computed with, just read, and being read.
 BLOCK_BYTES = 32 * 2**20
@@ -132,6 +132,11 @@ def is_stored(x: Any) -> bool:
 def flatten_stored(xs: Any) -> tuple[list[Any], Any]:
     """The leaves of a pytree and its structure, stored arrays being leaves."""
     return jax.tree.flatten(xs, is_leaf=lambda x: isinstance(x, StoredArray))
+
+
+def has_stored(xs: Any) -> bool:
+    """Whether any leaf of a pytree is a `StoredArray`."""
+    return any(isinstance(x, StoredArray) for x in flatten_stored(xs)[0])
 
 
 def block_rows(leaves: Sequence[Any], axes: Sequence[int | None]) -> int | None:
