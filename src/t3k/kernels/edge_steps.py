@@ -21,7 +21,7 @@ A core enters as the matrices that its pushes need, named for where they push to
 
 from typing import Any
 
-from t3k.kernels.jets import add_jets, correlate, lift, multiply, total, transform
+from t3k.kernels.jets import add_and_store, add_jets, correlate, lift, multiply, total, transform
 from t3k.kernels.types import Array, Jet
 
 __all__ = [
@@ -58,7 +58,7 @@ def push_sigma(
     right: Array, down: Array, varied: Jet, sigma: Jet, mu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
 ) -> Jet:
     """``sigma' = R(sigma * xi) + H(mu * xi) + O(mu * dxi)``: `to_right` matrices, and `varied` is the middle term."""
-    return add_jets(
+    return add_and_store(
         transform(right, multiply(sigma, xi, length, trs)), varied, transform(down, multiply(mu, dxi, length, trs))
     )
 
@@ -67,7 +67,7 @@ def push_tau(
     left: Array, down: Array, varied: Jet, tau: Jet, nu: Jet, xi: Jet, dxi: Jet, length: int, trs: Any = None
 ) -> Jet:
     """``tau' = L(xi * tau) + H(xi * nu) + O(dxi * nu)``: `to_left` matrices, and `varied` is the middle term."""
-    return add_jets(
+    return add_and_store(
         transform(left, multiply(xi, tau, length, trs)), varied, transform(down, multiply(dxi, nu, length, trs))
     )
 

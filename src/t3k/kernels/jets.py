@@ -31,6 +31,7 @@ from t3k.kernels.constants import filled_like
 from t3k.kernels.types import Array, Jet
 
 __all__ = [
+    "add_and_store",
     "add_jets",
     "binomial_combine_tensor",
     "correlate",
@@ -44,6 +45,7 @@ __all__ = [
     "total",
     "transform",
     "transform_pair",
+    "transposed",
 ]
 
 
@@ -69,7 +71,20 @@ def binomial_combine_tensor(order: int) -> np.ndarray:
     return trs
 
 
+#: The orders of a jet, and with them the products that each of its coefficients is in, beyond which it is stored.
+_MANY_USES = 4
+
 # Written in `jax.lax`, these are traced two to three times faster; they are most of what is traced.
+
+
+def transposed(x: Array) -> Array:
+    """The transpose of a matrix as an array of its own, made by a product with the identity.
+
+    The compiler takes a plain transpose into the loops that use it. There it is read across its rows, once for each
+    entry of a lifted jet, and these loops take up to three times as long.
+    """
+    eye = jnp.eye(x.shape[1], dtype=x.dtype)
+    return lax.dot_general(eye, x, (((1,), (1,)), ((), ())), precision=lax.Precision.HIGHEST)
 
 
 def lift(x: Array, u: Array) -> Array:
@@ -129,6 +144,18 @@ def add_jets(*jets: Jet) -> Jet:
     return tuple(total([jet[t] for jet in jets if t < len(jet)]) for t in range(longest))
 
 
+def add_and_store(*jets: Jet) -> Jet:
+    """The sum of jets of any lengths, for others to multiply; see `transposed` for why it is not left to the compiler.
+
+    From `_MANY_USES` orders on, to add the terms up in all the loops that use them takes longer than a product.
+    """
+    added = add_jets(*jets)
+    if len(added) < _MANY_USES:
+        return added
+    eye = jnp.eye(added[0].shape[0], dtype=added[0].dtype)
+    return tuple(lax.dot(eye, x, precision=lax.Precision.HIGHEST) for x in added)
+
+
 def transform(matrix: Array, jet: Jet) -> Jet:
     """Applies a matrix ``(row, column)`` to every coefficient ``(column, w)``."""
     return tuple(lax.dot(matrix, x) for x in jet)
@@ -157,7 +184,7 @@ def scale_orders(jet: Jet, scales: tuple[float, ...]) -> Jet:
 
 def from_derivatives(jets: Array) -> Jet:
     """The orders of an array ``(t, w, rank)`` as a tuple of arrays ``(rank, w)``, without any scaling."""
-    return tuple(jets[t].T for t in range(jets.shape[0]))
+    return tuple(transposed(x) for x in jets)
 
 
 def jet_to_array(jet: Jet, order: int, shape: tuple[int, int], like: Array) -> Array:

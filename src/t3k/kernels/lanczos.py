@@ -18,13 +18,14 @@ __all__ = ["extreme_eigenvalues"]
 
 
 class _State(NamedTuple):
-    """The basis so far (rows), the vector to come, and the entries of the tridiagonal matrix."""
+    """The basis so far (rows), the vector to come, the entries of the tridiagonal matrix, and the longest product."""
 
     basis: Array
     vector: Array
     diagonal: Array
     off_diagonal: Array
     going_on: Array
+    longest: Array
 
 
 def extreme_eigenvalues(operator: Callable[[Any], Any], start: Any, *, steps: int) -> tuple[Array, Array]:
@@ -55,15 +56,17 @@ def extreme_eigenvalues(operator: Callable[[Any], Any], start: Any, *, steps: in
         rest = product
         for _ in range(2):
             rest = rest - contract("kp,k->p", basis, contract("kp,p->k", basis, rest))
-        length, size = jnp.linalg.norm(rest), jnp.linalg.norm(product)
-        # What is left is rounding: the space is exhausted, and its matrix is complete.
-        more = state.going_on & (length > 100 * unit * size)
+        length, longest = jnp.linalg.norm(rest), jnp.maximum(state.longest, jnp.linalg.norm(product))
+        # What is left is rounding, of the operator as a whole: the space is exhausted, and its matrix is complete.
+        more = state.going_on & (length > 100 * unit * longest)
         following = jnp.where(more, rest / jnp.where(more, length, 1), 0)
         # A step too many repeats the first diagonal entry, which lies within the spectrum.
         diagonal = state.diagonal.at[j].set(jnp.where(state.going_on, middle, state.diagonal[0]))
-        return _State(basis, following, diagonal, state.off_diagonal.at[j].set(jnp.where(more, length, 0)), more)
+        return _State(
+            basis, following, diagonal, state.off_diagonal.at[j].set(jnp.where(more, length, 0)), more, longest
+        )
 
-    begin = _State(jnp.zeros((steps, vector.size), dtype), first, zeros, zeros, jnp.bool(True))
+    begin = _State(jnp.zeros((steps, vector.size), dtype), first, zeros, zeros, jnp.bool(True), zeros[0])
     end = jax.lax.fori_loop(0, steps, extend, begin)
     matrix = jnp.diag(end.diagonal) + jnp.diag(end.off_diagonal[:-1], 1) + jnp.diag(end.off_diagonal[:-1], -1)
     values = jnp.linalg.eigvalsh(matrix)

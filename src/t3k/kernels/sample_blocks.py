@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.jets import scale_orders, taylor_scales, total
+from t3k.kernels.jets import scale_orders, taylor_scales, total, transposed
 from t3k.kernels.mode_products import matmul_rows
 from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore
 from t3k.kernels.reducers import IndexedRows
@@ -54,7 +54,7 @@ class _Inputs(NamedTuple):
 
 def _enter(matrix: Array, at: Array) -> Array:
     """``matrix (m, o)`` applied to every vector ``(w, o)``, or its columns at the indices ``(w,)``: ``(m, w)``."""
-    return matrix[:, at] if at.ndim == 1 else matrix @ at.T
+    return transposed(matrix.T[at]) if at.ndim == 1 else matrix @ at.T
 
 
 def _enter_jet(matrix: Array, vectors: Sequence[Array]) -> Jet:
