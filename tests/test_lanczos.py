@@ -42,3 +42,12 @@ def test_fewer_steps_stay_within_the_spectrum_and_dtypes_are_kept():
     assert 1 - 1e-5 <= low < high <= 9 + 1e-5
     low, _ = jax.eval_shape(lambda x: extreme_eigenvalues(lambda v: v, x, steps=2), jnp.ones(3, jnp.float32))
     assert low.dtype == jnp.float32
+
+
+def test_what_rounding_adds_outside_a_subspace_does_not_grow():
+    values = np.linspace(40, 60, 10)
+    matrix = jnp.zeros((20, 20), jnp.float32).at[:10, :10].set(symmetric(values, np.float32))
+    inside = jnp.arange(20) < 10
+    start = jnp.where(inside, 1.0, 1e-7).astype(jnp.float32)
+    low, high = extreme_eigenvalues(lambda x: matrix @ x, start, steps=10, project=lambda x: jnp.where(inside, x, 0))
+    np.testing.assert_allclose((low, high), (40, 60), rtol=1e-3)

@@ -28,7 +28,9 @@ class _State(NamedTuple):
     longest: Array
 
 
-def extreme_eigenvalues(operator: Callable[[Any], Any], start: Any, *, steps: int) -> tuple[Array, Array]:
+def extreme_eigenvalues(
+    operator: Callable[[Any], Any], start: Any, *, steps: int, project: Callable[[Any], Any] = lambda x: x
+) -> tuple[Array, Array]:
     """The smallest and the largest Ritz value of a symmetric operator, on the space that `start` generates.
 
     They lie within the spectrum there, and tend to its ends as the steps become more; once the space is exhausted they
@@ -38,6 +40,8 @@ def extreme_eigenvalues(operator: Callable[[Any], Any], start: Any, *, steps: in
       operator: symmetric linear map of pytrees.
       start: pytree, not zero.
       steps: products with the operator (static).
+      project: onto the subspace that the operator acts in, where it is symmetric in no other. What rounding adds of
+        other directions would grow from step to step.
 
     Example:
       >>> low, high = extreme_eigenvalues(lambda x: jnp.array([1.0, 2.0, 5.0]) * x, jnp.ones(3), steps=3)
@@ -56,6 +60,7 @@ def extreme_eigenvalues(operator: Callable[[Any], Any], start: Any, *, steps: in
         rest = product
         for _ in range(2):
             rest = rest - contract("kp,k->p", basis, contract("kp,p->k", basis, rest))
+        rest, _ = ravel_pytree(project(unravel(rest)))
         length, longest = jnp.linalg.norm(rest), jnp.maximum(state.longest, jnp.linalg.norm(product))
         # What is left is rounding, of the operator as a whole: the space is exhausted, and its matrix is complete.
         more = state.going_on & (length > 100 * unit * longest)

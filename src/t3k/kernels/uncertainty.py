@@ -96,9 +96,9 @@ def curvatures(objective: Objective, steps: int, x: T3Cores, sample: Any, key: A
     """The smallest and the largest Ritz value of H at a point, after so many products (static)."""
     frame, _ = objective.geometry.frame(x)
     start = objective.geometry.project(frame, random_variations(key, frame))
-
-    def within_gauge(p: Variations) -> Variations:
-        # H is symmetric there only, and the process would blow up what rounding adds of other directions.
-        return objective.hessian(frame, sample, objective.geometry.project(frame, p))
-
-    return extreme_eigenvalues(within_gauge, start, steps=steps)
+    return extreme_eigenvalues(
+        lambda p: objective.hessian(frame, sample, p),
+        start,
+        steps=steps,
+        project=lambda p: objective.geometry.project(frame, p),
+    )
