@@ -63,7 +63,7 @@ def test_auto_measures_nothing_where_little_is_at_stake(monkeypatch):
     problem = ProblemShape((10, 10), (2, 2), (1, 2, 1), 1, 1000, 1, jnp.dtype("float32"))
     assert chunk_size.auto_chunk(problem) == 1000
     assert chunk_size.auto_chunk(problem._replace(n_probes=10)) == 10
-    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == 128
+    assert chunk_size.auto_chunk(problem._replace(shape=(900, 10))) == chunk_size.LONG_MODE_ROWS
     assert chunk_size.auto_chunk(problem._replace(shape=(900, 10), kind="apply")) == 1000
 
 

@@ -32,7 +32,9 @@ SMALL_BYTES = 256 * 2**20
 #: cache of a core, and the matrix products are large enough. Measured over the grid of `benchmarks/transpose.py`.
 FAST_ENTRIES = 2**17
 #: Bounds on the rows that this makes.
-FAST_ROWS = (128, 1024)
+FAST_ROWS = (64, 1024)
+#: The rows where modes are much longer than Tucker ranks.
+LONG_MODE_ROWS = 256
 
 
 def _problem(
@@ -268,7 +270,7 @@ def _fast_chunk(problem: ProblemShape) -> int:
     Where N is much larger than n, it is the residuals of probes that fill the memory. Applies and entries have none.
     """
     if problem.kind == "probe" and max(N / n for N, n in zip(problem.shape, problem.tucker_ranks, strict=True)) >= LANE:
-        return FAST_ROWS[0]
+        return LONG_MODE_ROWS
     bonds = zip(problem.tt_ranks[:-1], problem.tucker_ranks, problem.tt_ranks[1:], strict=True)
     lifted = max(max(a, b) * k for a, k, b in bonds)
     return min(max(FAST_ROWS[0], FAST_ENTRIES // lifted // LANE * LANE), FAST_ROWS[1])
