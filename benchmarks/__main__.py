@@ -1,12 +1,11 @@
 """All benchmarks, one after the other, and the page of their figures: ``make bench``, or ``python -m benchmarks``."""
 
-import json
 import runpy
 import sys
 
 from benchmarks import report
 
-SUITES = ("memory", "transpose", "fits", "algebra", "jacobians", "science")
+SUITES = ("memory", "transpose", "chunks", "fits", "algebra", "jacobians", "science")
 
 
 def main() -> None:
@@ -18,7 +17,7 @@ def main() -> None:
         if suite == "memory":
             sys.argv += ["--svg", str(report.DOCS / "_static" / "memory.svg")]
         runpy.run_module(f"benchmarks.{suite}", run_name="__main__")
-    (report.FIGURES / "machine.json").write_text(json.dumps(report.machine(), indent=1) + "\n")
+        report.record_machine(suite)
     report.main()
 
 

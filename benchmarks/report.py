@@ -32,8 +32,15 @@ NAMES = {
 }
 
 
+def record_machine(suite: str) -> None:
+    """Writes down what the figures of a suite were measured on."""
+    path = FIGURES / "machine.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**known, suite: machine()}, indent=1) + "\n")
+
+
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """What figures are measured on."""
     cpu = Path("/proc/cpuinfo")
     models = [line.split(":")[1].strip() for line in cpu.read_text().splitlines() if line.startswith("model name")]
     versions = {}
@@ -162,27 +169,51 @@ Times of the fastest round, float64, and the scratch of the compiled programs.
 `python -m benchmarks.jacobians`"""
 
 
-SECTIONS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+def chunks(figures: dict[str, Any]) -> str:
+    """What "auto" costs against the best chunk, and compile times."""
+    operations = {"transpose": NAMES["transpose"], "jacobian": NAMES["jacobian"], "gauss_newton": NAMES["gauss_newton"]}
+    lines = []
+    for operation, name in operations.items():
+        costs = [row["auto_to_best"] for row in figures["chunks"] if row["operation"] == operation]
+        lines.append([name, f"{geometric_mean(costs):.2f}", f"{max(costs):.2f}"])
+    compiled = [[str(row["modes"]), str(row["order"]), f"{row['seconds']:.1f}"] for row in figures["compile"]]
+    return f"""## Chunks and compile time
+
+Time at `chunk_size="auto"` over that at the best of the chunks 32, 64, 128, 256, 512 and all rows, on the same
+problems; the best is the luckiest of up to seven timings, so that 1.05 to 1.1 may be chance.
+
+{_table(["operation", "geometric mean", "highest"], lines)}
+
+Seconds to trace and compile Jᵀ, all but the outer cores being of equal shapes:
+
+{_table(["modes", "order", "s"], compiled)}
+
+`python -m benchmarks.chunks`"""
+
+
+SECTIONS: dict[str, Callable[[Any], str]] = {
     "transpose": sampling,
+    "chunks": chunks,
     "fits": fits,
     "algebra": algebra,
     "jacobians": jacobians,
 }
 
 
-def page(figures: dict[str, Any], where: dict[str, str]) -> str:
-    """The whole page."""
-    told = "; ".join(f"{name} {value}" for name, value in where.items())
-    begin = f"""# Benchmarks
+def page(figures: dict[str, Any], where: dict[str, dict[str, str]]) -> str:
+    """The whole page; `where` tells of each suite the machine it ran on."""
+    begin = """# Benchmarks
 
 Every library gets the same arrays in the same process, and is called by turns, so that whatever else the machine does
 falls on all of them. `make bench` measures all this anew on your machine and writes this page; all figures are in
-`docs/figures`.
-
-Measured on: {told}."""
+`docs/figures`."""
     parts = [
         begin,
-        *(section(figures[name]) for name, section in SECTIONS.items() if name in figures),
+        *(
+            f"{section(figures[name])}, measured on: " + "; ".join(f"{k} {v}" for k, v in where[name].items()) + "."
+            for name, section in SECTIONS.items()
+            if name in figures
+        ),
         "Whole problems, with errors and memory, are in [Science](science.md).",
     ]
     return "\n\n".join(parts) + "\n"
@@ -191,7 +222,7 @@ Measured on: {told}."""
 def main() -> None:
     """Writes the page."""
     figures = {path.stem: json.loads(path.read_text()) for path in sorted(FIGURES.glob("*.json"))}
-    where = figures.pop("machine", machine())
+    where = figures.pop("machine")
     (DOCS / "benchmarks.md").write_text(page(figures, where))
 
 

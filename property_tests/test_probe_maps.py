@@ -21,15 +21,16 @@ jacobian = quick_jit(probe_jacobian, static_argnames=("order", "chunk_size"))
 transpose = quick_jit(probe_transpose, static_argnames=("order", "chunk_size", "sum_over_probes"))
 gauss_newton = quick_jit(gauss_newton_product, static_argnames=("order", "chunk_size"))
 
-# (d, order, end bonds, probes): each is a compilation, so there are few; values come from the seed.
-structures = st.sampled_from([(1, 1, (2, 3), 3), (2, 1, (1, 2), 3), (3, 2, (1, 1), 3)])
+# (d, order, end bonds, probes, stretch): each is a compilation, so there are few; values come from the seed. Stretched
+# modes are long enough for all probes to be projected at once.
+structures = st.sampled_from([(1, 1, (2, 3), 3, 1), (2, 1, (1, 2), 3, 1), (3, 2, (1, 1), 3, 1), (2, 1, (2, 1), 5, 8)])
 chunks = st.sampled_from([None, 2])
 seeds = st.integers(0, 2**32 - 1)
 
 
 def problem_of(draw, structure) -> Problem:
-    d, order, end, n_probes = structure
-    return draw_problem(draw, draw_frame(draw, d, end), order, n_probes)
+    d, order, end, n_probes, stretch = structure
+    return draw_problem(draw, draw_frame(draw, d, end, stretch), order, n_probes)
 
 
 @given(structures, chunks, st.booleans(), seeds)

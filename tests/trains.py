@@ -43,10 +43,11 @@ def small_integers(seed: int) -> Draw:
     return lambda *shape: rng.integers(-2, 3, shape).astype(np.float64)
 
 
-def draw_frame(draw: Draw, d: int, end: tuple[int, int] = (1, 1)) -> Frame:
+def draw_frame(draw: Draw, d: int, end: tuple[int, int] = (1, 1), stretch: int = 1) -> Frame:
+    """A frame of d modes, `stretch` times as long as AMBIENT has them."""
     left, right = ((end[0], *bonds[: d - 1], end[1]) for bonds in (LEFT_BONDS, RIGHT_BONDS))
     return Frame(
-        up=tuple(draw(TUCKER[i], AMBIENT[i]) for i in range(d)),
+        up=tuple(draw(TUCKER[i], stretch * AMBIENT[i]) for i in range(d)),
         down=tuple(draw(left[i], DOWN[i], right[i + 1]) for i in range(d)),
         left=tuple(draw(left[i], TUCKER[i], left[i + 1]) for i in range(d)),
         right=tuple(draw(right[i], TUCKER[i], right[i + 1]) for i in range(d)),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t3k.kernels.jets import add_jets, scale_orders, taylor_scales, total, transform
+from t3k.kernels.jets import add_and_store, scale_orders, taylor_scales, total, transform
 from t3k.kernels.mode_products import input_jet, lift_to_mode, matmul_rows, pull_residual, sum_orders
 from t3k.kernels.narrow_loop import AT_ONCE, NarrowLoop
 from t3k.kernels.probe_cores import FrameCore, FrameCores, TangentCore, jet_length, weigh_jet
@@ -248,7 +248,7 @@ def gauss_newton_block(
 
         def reflect(tangent: TangentCore, jet: EdgeJets, orders: Array | None) -> tuple[Jet, Any]:
             deta, eta = (weigh_jet(scale_orders(x or (), squares), orders, rows) for x in (jet.deta, jet.eta))
-            pulled = add_jets(transform(tangent.up_up, deta), transform(tangent.up_tucker, eta))
+            pulled = add_and_store(transform(tangent.up_up, deta), transform(tangent.up_tucker, eta))
             return pulled, (_contract_jets(jet.eta, deta), _contract_jets(jet.eta, eta))
 
         edges = forward_sweeps(runs, cores, xi, inputs.order, tangents, dxi)
