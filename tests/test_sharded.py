@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from t3k.kernels.narrow_loop import NarrowLoop, two_loops
 from t3k.kernels.probe_maps import Probes, gauss_newton_product, misfit, point_probes, probe_jacobian, probe_transpose
 from t3k.kernels.reducers import add, compensated_add, concat
 from t3k.kernels.sharded import n_shards, over_shards, row_sharding
@@ -27,8 +28,8 @@ def rows_on_devices() -> NamedSharding:
 
 
 @functools.cache
-def problem() -> Problem:
-    return draw_problem(normal(0), draw_frame(normal(1), 3, end=(2, 2)), ORDER, N_PROBES)
+def problem(stretch: int = 1) -> Problem:
+    return draw_problem(normal(0), draw_frame(normal(1), 3, end=(2, 2), stretch=stretch), ORDER, N_PROBES)
 
 
 def spread(x: Problem) -> Problem:
@@ -91,6 +92,15 @@ def test_rows_stay_where_they_are_and_nothing_is_exchanged():
     assert {x.sharding.spec for x in jax.tree.leaves(result["transpose"])} == {P("w")}
     assert {z.sharding.spec for z in result["jacobian"]} == {P(None, "w")}
     assert_trees_close(result, compiled_rows(problem(), None))
+
+
+def test_long_modes_that_are_projected_at_once_are_so_on_every_device():
+    x = problem(stretch=8)
+    assert two_loops(CHUNK, (x.ww,), x.frame, rows_on_devices()) == (None, NarrowLoop(CHUNK))
+    for maps in (compiled_sums, compiled_rows):
+        program = maps.lower(spread(x), rows_on_devices()).compile()
+        assert [count(program.as_text(), operation) for operation in GATHERING] == [0] * len(GATHERING)
+        assert_trees_close(program(spread(x)), maps(x, None))
 
 
 def test_shard_map_around_the_kernels_is_the_same_in_values_and_memory():
