@@ -29,7 +29,7 @@ _CORRECTIONS = 3
 #: Below this much scratch nothing is measured: the compiler itself needs about as much.
 SMALL_BYTES = 256 * 2**20
 #: The entries of a lifted jet (rank times Tucker rank times rows) that are fastest: half a MiB of float32 stays in the
-#: cache of a core, and the matrix products are large enough. Measured over the grid of `benchmarks/transpose.py`.
+#: cache of a core, and the matrix products are large enough. Measured over the grid of `benchmarks/chunks.py`.
 FAST_ENTRIES = 2**17
 #: Bounds on the rows that this makes.
 FAST_ROWS = (64, 1024)
