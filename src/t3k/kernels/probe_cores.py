@@ -4,6 +4,7 @@ The matrices are built once, outside the loop over chunks of probes. Jets get th
 multilinear, so after p cores a jet has degree p, and no derivative above order d - 1 is ever computed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -109,15 +110,23 @@ def tangent_cores(frame: Frame, variations: Variations, runs: Runs) -> tuple[Tan
 
     def prepare(mode: Any) -> TangentCore:
         tucker, variation, up, down, left, right = mode
-        pairs = ((to_right, left), (to_left, right), (to_mode, down))
+
+        def above_variation(push: Callable[[Array], Array], core: Array) -> Array:
+            return jnp.concatenate([push(core), push(variation)])
+
         return TangentCore(
             tucker,
-            *(jnp.concatenate([push(core), push(variation)]) for push, core in pairs),
-            *map(to_right, (right, down)),
-            *map(to_left, (left, down)),
-            *map(to_mode, (right, left)),
+            above_variation(to_right, left),
+            above_variation(to_left, right),
+            above_variation(to_mode, down),
+            to_right(right),
+            to_right(down),
+            to_left(left),
+            to_left(down),
+            to_mode(right),
+            to_mode(left),
             up @ up.T,
-            up @ tucker.T,  # type: ignore[call-arg]
+            up @ tucker.T,
         )
 
     return map_cores(prepare, runs, stack_runs(runs, list(zip(*trains, strict=True))))
