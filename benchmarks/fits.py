@@ -3,7 +3,8 @@
 Run as ``python -m benchmarks.fits`` (extra ``bench``). Both get the same probes, derivatives, start and tolerances, in
 float64 and in one process, warm runs by turns; losses are computed from the fitted tensors by the same function.
 t3toolbox takes 15 Newton steps, and t3k as many as it needs for a loss that is no higher. Cold is the first fit of a
-process, imports left out, so it is timed in processes of their own. t3toolbox runs jitted and in numpy. Prints Markdown
+process, so it is timed in processes of their own; imports are left out, also that of scipy.linalg, which JAX makes when
+it first meets a decomposition. t3toolbox runs jitted and in numpy. Prints Markdown
 tables; ``--json PATH`` writes the figures as well.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg  # noqa: F401  (an import like any other, for all libraries)
 
 import t3k
 from benchmarks.rounds import interleave

@@ -1,5 +1,7 @@
 """Many fits under one compile."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,12 +42,40 @@ def test_each_fit_is_that_of_newton_cg():
     assert error(jax.tree.map(lambda leaf: leaf[1], x), 2.0 * truth()) < 1e-8
 
 
+@pytest.mark.parametrize("fits_at_once", [1, 2, 9])
+def test_lanes_change_no_fit(fits_at_once):
+    data = stack([factor * data_of(KIND) for factor in (1, 2, 3, 4, 5)])
+    starts = stack([near(), zeros(), randn(3), randn(4), near()])
+    many = partial(
+        t3k.fit_many, t3k.MANIFOLD, KIND, sample_of(KIND), data, starts, in_axes=(None, 0, 0), max_iterations=9
+    )
+    x, stats = many(fits_at_once=fits_at_once)
+    expected, expected_stats = many()
+    assert len(set(expected_stats.iterations.tolist())) > 1, "fits must end at different times"
+    assert stats.statuses == expected_stats.statuses
+    np.testing.assert_array_equal(stats.iterations, expected_stats.iterations)
+    np.testing.assert_allclose(stats.losses, expected_stats.losses, rtol=1e-6, atol=1e-16)
+    for i in range(5):
+        one, other = (jax.tree.map(lambda leaf, i=i: leaf[i], tree) for tree in (x, expected))
+        assert error(one, other) < 1e-6
+
+
+def test_fits_that_rounding_ends_have_converged():
+    data = stack([data_of(KIND), 2 * data_of(KIND)])
+    starts = stack([truth(), near()])
+    _, stats = t3k.fit_many(
+        t3k.MANIFOLD, KIND, sample_of(KIND), data, starts, in_axes=(None, 0, 0), gradient_tolerance=0.0
+    )
+    assert stats.statuses == ("converged", "converged")
+
+
 REFUSALS = [
     (lambda: fit(in_axes=(None, None, None)), "in_axes must be 0 or None"),
     (lambda: fit(in_axes=(0, 1)), "in_axes must be 0 or None"),
     (lambda: fit(in_axes=(None, 0, 0)), "must have the same leading axis of fits"),
     (lambda: fit(data=data_of(KIND).at[3].set(jnp.nan)), "data must be finite"),
     (lambda: fit(max_iterations=0), "max_iterations must be ints >= 1"),
+    (lambda: fit(fits_at_once=0), "fits_at_once must be ints >= 1"),
 ]
 
 

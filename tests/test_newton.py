@@ -30,7 +30,7 @@ def scanned(objective, options, x, sample, data):
     def step(state, _):
         return newton.update(objective, options, state, sample, data)
 
-    return jax.lax.scan(step, newton.init(objective, x), length=12)
+    return jax.lax.scan(step, newton.init(objective, x), length=13)
 
 
 def test_a_scanned_fit_ends_when_it_has_converged_and_keeps_its_point():
@@ -61,6 +61,23 @@ def test_a_compiled_fit_to_nan_says_so_and_does_not_move():
     assert Reason(int(state.status)) == Reason.NON_FINITE
     assert not bool(infos.accepted.any())
     assert error(t3k.TuckerTensorTrain(*state.x), near()) < 1e-12
+
+
+@pytest.mark.parametrize("module", [newton, gradient_descent])
+@pytest.mark.parametrize("geometry", [t3k.MANIFOLD, t3k.COREWISE])
+def test_the_first_update_measures_the_start_and_leaves_it(module, geometry):
+    objective, sample, data = measured(geometry)
+    options = OPTIONS if module is newton else gradient_descent.GradientDescentOptions()
+    start = module.init(objective, near().cores)
+    state, info = quick_jit(module.update, static_argnums=(0, 1))(objective, options, start, sample, data)
+    for new, old in zip(jax.tree.leaves(state.x), jax.tree.leaves(near().cores), strict=True):
+        np.testing.assert_array_equal(new, old)
+    frame, loss, gradient = objective.local(near().cores, sample, data)
+    np.testing.assert_allclose(state.model.loss, loss)
+    np.testing.assert_allclose(info.new_gradient_norm, state.reference_norm)
+    for found, expected in zip(jax.tree.leaves(state.model), jax.tree.leaves((frame, loss, gradient)), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert (int(state.iteration), Reason(int(state.status))) == (0, Reason.RUNNING)
 
 
 def test_over_ranked_starts_are_settled_before_a_loop():
@@ -147,24 +164,30 @@ def test_squares_keep_their_coordinates_and_moments_are_projected():
         np.testing.assert_allclose(V @ U.T, 0, atol=1e-10)
 
 
-PROGRESS = {"loss": 1.0, "gradient_norm": 1.0, "new_loss": 0.5, "predicted_decrease": 0.5, "accepted": True}
+PROGRESS = {
+    "loss": 1.0, "new_loss": 0.5, "new_gradient_norm": 1.0, "predicted_decrease": 0.5, "accepted": True
+}  # fmt: skip
+START = {"loss": np.inf, "predicted_decrease": 0.0}
+NO_STEP = {"accepted": False, "new_loss": 1.0}
 VERDICTS = [
-    ({}, 3, Reason.RUNNING),
-    ({"loss": np.inf}, 3, Reason.NON_FINITE),
-    ({"gradient_norm": np.nan}, 0, Reason.NON_FINITE),
-    ({"loss": 0.0, "new_loss": 0.0}, 0, Reason.ZERO_LOSS),
-    ({"gradient_norm": 0.0}, 0, Reason.SADDLE),
-    ({"gradient_norm": 1e-9}, 0, Reason.RUNNING),
-    ({"gradient_norm": 1e-9}, 1, Reason.SMALL_GRADIENT),
-    ({"accepted": False, "predicted_decrease": 1e-20}, 3, Reason.WITHIN_ROUNDING),
-    ({"accepted": False, "loss": 1e-21}, 0, Reason.WITHIN_ROUNDING),
-    ({"accepted": False}, 3, Reason.NO_DECREASE),
-    ({"new_loss": 1 - 1e-7}, 3, Reason.SMALL_DECREASE),
+    ({}, False, Reason.RUNNING),
+    (START, True, Reason.RUNNING),
+    ({**START, "accepted": False, "new_loss": np.inf}, True, Reason.NON_FINITE),
+    ({**START, "new_gradient_norm": np.nan}, True, Reason.NON_FINITE),
+    ({"new_gradient_norm": np.inf}, False, Reason.NON_FINITE),
+    ({**START, "new_loss": 0.0}, True, Reason.ZERO_LOSS),
+    ({"new_loss": 0.0}, False, Reason.ZERO_LOSS),
+    ({**START, "new_gradient_norm": 0.0}, True, Reason.SADDLE),
+    ({**START, "new_gradient_norm": 1e-9}, True, Reason.RUNNING),
+    ({"new_gradient_norm": 1e-9}, False, Reason.SMALL_GRADIENT),
+    ({**NO_STEP, "predicted_decrease": 1e-20}, False, Reason.WITHIN_ROUNDING),
+    (NO_STEP, False, Reason.NO_DECREASE),
+    ({"new_loss": 1 - 1e-7}, False, Reason.SMALL_DECREASE),
 ]
 
 
-@pytest.mark.parametrize(("change", "iteration", "expected"), VERDICTS)
-def test_a_step_is_judged(change, iteration, expected):
+@pytest.mark.parametrize(("change", "starting", "expected"), VERDICTS)
+def test_a_step_is_judged(change, starting, expected):
     step = Progress(**{name: jnp.asarray(value) for name, value in {**PROGRESS, **change}.items()})
-    code = judge(step, jnp.float64(1.0), jnp.int32(iteration), Tolerances(1e-8, 1e-6), jnp.float64(1e-20))
+    code = judge(step, jnp.float64(1.0), jnp.bool(starting), Tolerances(1e-8, 1e-6))
     assert Reason(int(code)) == expected

@@ -21,7 +21,7 @@ from t3k.kernels.stored_arrays import flatten_stored
 __all__ = ["FORMAT", "VERSION", "fingerprint", "load_fit", "save_fit"]
 
 FORMAT = "t3k.fit"
-VERSION = 1
+VERSION = 2
 
 
 def fingerprint(*parts: Any) -> str:

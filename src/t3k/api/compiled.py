@@ -60,6 +60,7 @@ __all__ = [
     "norm",
     "objective_hessian",
     "objective_local",
+    "objective_rounding",
     "objective_squares",
     "objective_value",
     "oblique_gauge",
@@ -78,6 +79,7 @@ __all__ = [
     "random_point",
     "reverse",
     "round_products",
+    "rounding_of_many",
     "round_shared",
     "sample_jacobian",
     "sample_transpose",
@@ -158,10 +160,12 @@ _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level"
 #: A start in the state of an optimizer; and the value of an objective. What is static stands first.
 optimizer_init = jax.jit(lambda init, objective, *start: init(objective, *start), static_argnums=(0, 1))
 adam_init = jax.jit(adam.init, static_argnums=(0, 1))
-optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4))
+optimize_many: Any = jax.jit(rounds.run_many, static_argnums=(0, 1, 2, 3, 4, 5))
+rounding_of_many = jax.jit(rounds.rounding_of_many, static_argnums=(0, 1))
 objective_value = jax.jit(Objective.value, static_argnums=0)
 objective_squares = jax.jit(Objective.squares, static_argnums=0)
 objective_local = jax.jit(Objective.local, static_argnums=0)
+objective_rounding = jax.jit(Objective.rounding, static_argnums=0)
 objective_hessian = jax.jit(Objective.hessian, static_argnums=0)
 quantity_variances = jax.jit(uncertainty.quantity_variances, static_argnums=(0, 1, 2))
 total_variances = jax.jit(uncertainty.total_variances, static_argnums=(0, 1, 2))

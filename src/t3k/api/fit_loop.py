@@ -101,13 +101,16 @@ class FitLoop:
         if self.stats.scratch_bytes is None:
             self.stats.scratch_bytes = self.step.scratch_bytes(self.state, jnp.int32(steps))
         info = jax.device_get(info)
-        reason = Reason(int(state.status))
+        reason = self._reason(state)
         if not self.stats.losses:
-            self.reference_norm = float(info.gradient_norm)
+            self.reference_norm = float(getattr(info, "new_gradient_norm", info.gradient_norm))
             self._begin(info)
         if reason != Reason.RUNNING:
             self.ended = self._words(reason, info)
         if not info.accepted:
+            return
+        if int(state.iteration) == 0:  # the start has been measured, and no step taken
+            self.state = state
             return
         loss = float(info.new_loss) if hasattr(info, "new_loss") else self._loss(state)
         if not jnp.isfinite(loss):
@@ -116,6 +119,15 @@ class FitLoop:
         self.state = state
         self._record(done + steps, loss, info)
         self._decide()
+
+    def _reason(self, state: Any) -> Reason:
+        """The state's; a loss that falls no further may be what rounding leaves, for which the data are read again."""
+        reason = Reason(int(state.status))
+        if reason != Reason.NO_DECREASE:
+            return reason
+        problem = self.problem
+        floor = compiled.objective_rounding(problem.objective, state.x, problem.sample, problem.data)
+        return Reason.WITHIN_ROUNDING if state.model.loss <= floor else reason
 
     def _resume(self) -> None:
         """Goes back to where the checkpoint was written, if there is one."""
@@ -142,7 +154,7 @@ class FitLoop:
 
     def _begin(self, info: Any) -> None:
         """The losses of the start."""
-        start = float(info.loss) if hasattr(info, "new_loss") else self._loss(self.state)
+        start = float(info.new_loss) if hasattr(info, "new_loss") else self._loss(self.state)
         self.stats.losses.append(start)
         self.stats.steps.append(0)
         if self.problem.validation is not None:
@@ -200,7 +212,7 @@ class FitLoop:
         )
 
     def _words(self, reason: Reason, info: Any) -> tuple[str, str]:
-        fall = float(info.gradient_norm) / (self.reference_norm or 1.0)
+        fall = float(getattr(info, "new_gradient_norm", info.gradient_norm)) / (self.reference_norm or 1.0)
         decrease = 1 - float(getattr(info, "new_loss", info.loss)) / (float(info.loss) or 1.0)
         return words(reason, iteration=self.stats.iterations + 1, fall=fall, decrease=decrease)
 

@@ -51,16 +51,17 @@ def fit_many(
     weight: Any = None,
     regularizer: Regularizer | None = None,
     chunk_size: int | str | None = "auto",
+    fits_at_once: int = 8,
     max_iterations: int = 50,
     gradient_tolerance: float | None = None,
     loss_tolerance: float = 0.0,
     max_cg: int = 200,
     forcing_power: float = 0.5,
 ) -> tuple[TuckerTensorTrain, ManyFitsStats]:
-    """Runs `newton_cg` on many problems of the same shapes at once, by `jax.vmap`, under one compile.
+    """Runs `newton_cg` on many problems of the same shapes, by `jax.vmap`, under one compile.
 
-    Each fit ends when it does, and keeps the point that it ended with; all of them ride until the last has ended. For
-    small problems this is many times faster than a loop.
+    A few fits are taken step by step together; one that has ended makes room for the next. For small problems this is
+    many times faster than a loop.
 
     Args:
       geometry: `t3k.MANIFOLD` or `t3k.COREWISE`.
@@ -74,6 +75,8 @@ def fit_many(
       weight: factors of the residuals.
       regularizer: added to each misfit.
       chunk_size: samples at a time, None for all at once, or ``"auto"``.
+      fits_at_once: how many fits are taken together, and take memory for a step. The more there are, the longer they
+        wait for the slowest of each step; a device of many cores wants more of them.
       max_iterations: iterations at the most, a static number.
       gradient_tolerance: a fit has converged where the gradient's norm has fallen by this factor.
       loss_tolerance: or where an iteration lowers the loss by less than this fraction of it.
@@ -115,15 +118,25 @@ def fit_many(
         validate.as_tolerance("gradient_tolerance", tolerance), validate.as_tolerance("loss_tolerance", loss_tolerance)
     )
     options = NewtonOptions(max_cg=max_cg, forcing_power=forcing_power, tolerances=tolerances)
-    (steps,) = validate.as_ranks("max_iterations", (max_iterations,))
-    states, losses = compiled.optimize_many(newton, objective, options, steps, axes, *prepared)
-    return TuckerTensorTrain(tuple(states.x.tucker), tuple(states.x.tt)), _stats(*jax.device_get((states, losses)))
+    (steps,), (lanes,) = (
+        validate.as_ranks(name, (value,))
+        for name, value in (("max_iterations", max_iterations), ("fits_at_once", fits_at_once))
+    )
+    states, losses = compiled.optimize_many(newton, objective, options, steps, lanes, axes, *prepared)
+    stats = ManyFitsStats(
+        _statuses(states, objective, axes[:2], *prepared[:2]), *map(np.asarray, (states.iteration, losses))
+    )
+    return TuckerTensorTrain(tuple(states.x.tucker), tuple(states.x.tt)), stats
 
 
-def _stats(states: Any, losses: np.ndarray) -> ManyFitsStats:
-    reasons = map(Reason, states.status.tolist())
-    statuses = (words(reason, iteration=0, fall=0, decrease=0)[0] if reason else "max_iterations" for reason in reasons)
-    return ManyFitsStats(tuple(statuses), states.iteration, losses)
+def _statuses(states: Any, objective: Objective, axes: Any, sample: Any, data: Any) -> tuple[str, ...]:
+    reasons = np.asarray(states.status)
+    if np.any(reasons == Reason.NO_DECREASE):
+        floor = np.asarray(compiled.rounding_of_many(objective, axes, states.x, sample, data))
+        rounded = (reasons == Reason.NO_DECREASE) & (np.asarray(states.model.loss) <= floor)
+        reasons = np.where(rounded, Reason.WITHIN_ROUNDING, reasons)
+    named = map(Reason, reasons.tolist())
+    return tuple(words(reason, iteration=0, fall=0, decrease=0)[0] if reason else "max_iterations" for reason in named)
 
 
 def _checked_axes(in_axes: Any, *trees: Any) -> tuple[int | None, ...]:

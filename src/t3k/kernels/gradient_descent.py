@@ -6,18 +6,15 @@ learning rate.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from t3k.kernels.krylov import tree_dot
-from t3k.kernels.line_search import backtrack
-from t3k.kernels.objective import Objective, settle
-from t3k.kernels.status import Progress, Reason, Tolerances, judge
-from t3k.kernels.types import Array, T3Cores
+from t3k.kernels.descent import DescentInfo, DescentState, descend, init
+from t3k.kernels.objective import Objective
+from t3k.kernels.status import Tolerances
 
-__all__ = ["GradientDescentInfo", "GradientDescentOptions", "GradientDescentState", "init", "update"]
+__all__ = ["DescentInfo", "DescentState", "GradientDescentOptions", "init", "update"]
 
 
 @dataclass(frozen=True)
@@ -28,60 +25,11 @@ class GradientDescentOptions:
     tolerances: Tolerances = Tolerances()
 
 
-class GradientDescentState(NamedTuple):
-    """The point, the norm of the first gradient, the steps taken and a `Reason`."""
-
-    x: T3Cores
-    reference_norm: Array
-    iteration: Array
-    status: Array
-
-
-class GradientDescentInfo(NamedTuple):
-    """What a step found; `loss` and `gradient_norm` are those of the point before it."""
-
-    loss: Array
-    gradient_norm: Array
-    new_loss: Array
-    predicted_decrease: Array
-    step_size: Array
-    accepted: Array
-
-
-def init(objective: Objective, x: T3Cores) -> GradientDescentState:
-    """The state at x, in the shapes that a step keeps.
-
-    Args:
-      objective: static.
-      x: the start.
-    """
-    norm = jnp.full((), jnp.inf, x.tt[0].dtype)
-    return GradientDescentState(settle(objective.geometry, x), norm, jnp.int32(0), jnp.int32(Reason.RUNNING))
-
-
 def update(
-    objective: Objective, options: GradientDescentOptions, state: GradientDescentState, sample: Any, data: Any
-) -> tuple[GradientDescentState, GradientDescentInfo]:
+    objective: Objective, options: GradientDescentOptions, state: DescentState, sample: Any, data: Any
+) -> tuple[DescentState, DescentInfo]:
     """One step; a state that has ended keeps its point. Arguments and result as in `newton.update`."""
-    running = state.status == Reason.RUNNING
-    model = objective.local(state.x, sample, data)
-    square = tree_dot(model.gradient, model.gradient)
-    norm = jnp.sqrt(square)
-    reference = jnp.where(state.iteration > 0, state.reference_norm, norm)
-    cauchy = objective.cauchy_step(model, sample)
-
-    def trial(fraction: Array) -> tuple[T3Cores, Array]:
-        step = jax.tree.map(lambda g: -fraction * cauchy * g, model.gradient)
-        candidate = objective.geometry.retract(model.frame, step)
-        return candidate, objective.value(candidate, sample, data)
-
-    search = backtrack(trial, state.x, model.loss, -cauchy * square, max_halvings=options.max_halvings)
-    accepted = search.accepted & running
-    x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
-    new_loss = jnp.where(accepted, search.value, model.loss)
-    found = Progress(model.loss, norm, new_loss, cauchy * square / 2, accepted)
-    floor = objective.rounding(state.x, sample, data, running & ~accepted)
-    judged = judge(found, reference, state.iteration, options.tolerances, floor)
-    status = jnp.where(running, judged, state.status)
-    info = GradientDescentInfo(*found[:4], search.step_size * cauchy, accepted)
-    return GradientDescentState(x, reference, state.iteration + 1, status), info
+    cauchy = objective.cauchy_step(state.model, sample)
+    step = jax.tree.map(lambda g: -cauchy * g, state.model.gradient)
+    following, info = descend(objective, options.tolerances, options.max_halvings, state, step, sample, data)
+    return following, info._replace(step_size=info.step_size * cauchy)

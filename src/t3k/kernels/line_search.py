@@ -32,7 +32,7 @@ def backtrack(
     *,
     sufficient: float = 1e-4,
     shrink: float = 0.5,
-    max_halvings: int = 30,
+    max_halvings: int | Array = 30,
 ) -> LineSearchResult:
     """The largest of the steps 1, `shrink`, `shrink`^2, .. at which ``f(step) <= f(0) + sufficient step slope``.
 
@@ -45,7 +45,7 @@ def backtrack(
       slope: the derivative of f at 0 along the step, negative.
       sufficient: Armijo's constant.
       shrink: factor from one step to the next.
-      max_halvings: how many steps are tried at the most (static).
+      max_halvings: how many steps are tried at the most.
 
     Returns:
       The step that was accepted, or the last one that was tried with ``accepted`` False.

@@ -1,10 +1,9 @@
 """The Gauss-Newton method with CG and a line search, as a pure step on a state.
 
-At x, with frame, loss f and gradient g (projected in the geometry), `update`
+At x, with frame and gradient g (projected in the geometry), `update`
 
 1. solves ``P J^T W J p = -g`` by CG, to the relative tolerance ``min(1/2, (|g| / |g_0|)^power)``;
-2. backtracks along ``retract(step * p)`` until Armijo's condition holds;
-3. judges what it found (see `status`) and reports it as scalars.
+2. backtracks along ``retract(step * p)`` until Armijo's condition holds, and judges what it found (see `descent`).
 
 Every optimizer of the library has the same four names: a state, an info, `init` and `update`. All are functions of
 pytrees and static values, so that a fit may be jitted, scanned, and mapped over starts, samples or data.
@@ -18,13 +17,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from t3k.kernels.descent import DescentState, descend, init
 from t3k.kernels.krylov import conjugate_gradients, tree_dot
-from t3k.kernels.line_search import backtrack
-from t3k.kernels.objective import Objective, settle
-from t3k.kernels.status import Progress, Reason, Tolerances, judge
-from t3k.kernels.types import Array, T3Cores, Variations
+from t3k.kernels.objective import Objective
+from t3k.kernels.status import Reason, Tolerances
+from t3k.kernels.types import Array
 
-__all__ = ["NewtonInfo", "NewtonOptions", "NewtonState", "init", "update"]
+__all__ = ["DescentState", "NewtonInfo", "NewtonOptions", "init", "update"]
 
 
 @dataclass(frozen=True)
@@ -37,42 +36,23 @@ class NewtonOptions:
     tolerances: Tolerances = Tolerances()
 
 
-class NewtonState(NamedTuple):
-    """The point, the norm of the first gradient, the steps taken and a `Reason`."""
-
-    x: T3Cores
-    reference_norm: Array
-    iteration: Array
-    status: Array
-
-
 class NewtonInfo(NamedTuple):
-    """What a step found; `loss` and `gradient_norm` are those of the point before it."""
+    """What a step found, as `t3k.kernels.descent.DescentInfo`, and the CG iterations that it took."""
 
     loss: Array
     gradient_norm: Array
     new_loss: Array
+    new_gradient_norm: Array
     predicted_decrease: Array
     step_size: Array
     accepted: Array
     cg_iterations: Array
 
 
-def init(objective: Objective, x: T3Cores) -> NewtonState:
-    """The state at x, in the shapes that a step keeps.
-
-    Args:
-      objective: static.
-      x: the start.
-    """
-    norm = jnp.full((), jnp.inf, x.tt[0].dtype)
-    return NewtonState(settle(objective.geometry, x), norm, jnp.int32(0), jnp.int32(Reason.RUNNING))
-
-
 def update(
-    objective: Objective, options: NewtonOptions, state: NewtonState, sample: Any, data: Any
-) -> tuple[NewtonState, NewtonInfo]:
-    """One step; a state that has ended keeps its point.
+    objective: Objective, options: NewtonOptions, state: DescentState, sample: Any, data: Any
+) -> tuple[DescentState, NewtonInfo]:
+    """One step, of which the first measures the start; a state that has ended keeps its point.
 
     Args:
       objective: static.
@@ -84,30 +64,13 @@ def update(
     Returns:
       The next state, whose point is the same if no step was accepted, and what the step found.
     """
-    geometry, running = objective.geometry, state.status == Reason.RUNNING
-    frame, loss, gradient = objective.local(state.x, sample, data)
+    frame, _, gradient = state.model
     norm = jnp.sqrt(tree_dot(gradient, gradient))
-    reference = jnp.where(state.iteration > 0, state.reference_norm, norm)
-    forcing = jnp.minimum(0.5, jnp.maximum(norm / reference, 0) ** options.forcing_power)
+    forcing = jnp.minimum(0.5, jnp.maximum(norm / state.reference_norm, 0) ** options.forcing_power)
     # Where the fit has ended, the system is zero and CG takes no step, so that it does not hold up others.
-    descent = jax.tree.map(lambda g: jnp.where(running, -g, 0), gradient)
+    descent = jax.tree.map(lambda g: jnp.where(state.status == Reason.RUNNING, -g, 0), gradient)
     solution = conjugate_gradients(
         lambda p: objective.hessian(frame, sample, p), descent, tolerance=forcing * norm, max_iterations=options.max_cg
     )
-    slope = tree_dot(gradient, solution.x)
-
-    def trial(step_size: Array) -> tuple[T3Cores, Array]:
-        step: Variations = jax.tree.map(lambda leaf: step_size * leaf, solution.x)
-        candidate = geometry.retract(frame, step)
-        return candidate, objective.value(candidate, sample, data)
-
-    search = backtrack(trial, state.x, loss, slope, max_halvings=options.max_halvings)
-    accepted = search.accepted & running
-    x = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), search.point, state.x)
-    new_loss = jnp.where(accepted, search.value, loss)
-    found = Progress(loss, norm, new_loss, -slope / 2, accepted)
-    floor = objective.rounding(state.x, sample, data, running & ~accepted)
-    judged = judge(found, reference, state.iteration, options.tolerances, floor)
-    status = jnp.where(running, judged, state.status)
-    info = NewtonInfo(loss, norm, new_loss, -slope / 2, search.step_size, accepted, solution.iterations)
-    return NewtonState(x, reference, state.iteration + 1, status), info
+    following, info = descend(objective, options.tolerances, options.max_halvings, state, solution.x, sample, data)
+    return following, NewtonInfo(*info, solution.iterations)

@@ -65,18 +65,14 @@ class Objective:
             product = tree_axpy(self.share, self.regularizer.hessian_product(frame, v), product)
         return self.geometry.project(frame, product)
 
-    def rounding(self, x: T3Cores, sample: Any, data: Any, needed: Array) -> Array:
+    def rounding(self, x: T3Cores, sample: Any, data: Any) -> Array:
         """A loss that rounding may leave of these data: a hundred units in the last place of each number.
 
-        The data are measured by the misfit of the zero tensor, streamed as every misfit; 0 where it is not `needed`.
+        The data are measured by the misfit of the zero tensor, streamed as every misfit.
         """
-
-        def misfit_of_zero() -> Array:
-            frame, point = corewise_frame(jax.tree.map(jnp.zeros_like, x))
-            return self.kind.misfit(sample, data, point, frame, gradient=False)[0]
-
+        frame, point = corewise_frame(jax.tree.map(jnp.zeros_like, x))
         unit = 100 * float(jnp.finfo(x.tt[0].dtype).eps)
-        return unit**2 * jax.lax.cond(needed, misfit_of_zero, lambda: jnp.zeros((), x.tt[0].dtype))
+        return unit**2 * self.kind.misfit(sample, data, point, frame, gradient=False)[0]
 
     def cauchy_step(self, model: LocalModel, sample: Any) -> Array:
         """The step along the negative gradient that minimizes the Gauss-Newton model; 0 where that has no minimum."""

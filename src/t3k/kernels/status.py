@@ -35,37 +35,40 @@ class Tolerances(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a step found: loss and gradient before it, the loss after it and what its model had promised."""
+    """What a step found: the loss before it, loss and gradient after it, and what its model had promised."""
 
     loss: Array
-    gradient_norm: Array
     new_loss: Array
+    new_gradient_norm: Array
     predicted_decrease: Array
     accepted: Array
 
 
-def judge(step: Progress, reference_norm: Array, iteration: Array, tolerances: Tolerances, floor: Array) -> Array:
+def judge(step: Progress, reference_norm: Array, starting: Array, tolerances: Tolerances) -> Array:
     """The code with which a step leaves the fit; a start is converged only where nothing is left to fit.
+
+    Whether a loss that falls no further is what rounding leaves of the data takes another look at them, see
+    `Objective.rounding`.
 
     Args:
       step: what it found.
       reference_norm: the norm of the first gradient.
-      iteration: steps taken before this one.
+      starting: whether it was no step, but the start's measurement.
       tolerances: static.
-      floor: a loss that rounding alone may leave behind.
 
     Returns:
       A `Reason` as a scalar int32.
     """
-    loss, norm, new_loss, predicted, accepted = step
+    loss, new_loss, norm, predicted, accepted = step
     eps = jnp.finfo(loss.dtype).eps
     rules = (
-        (~(jnp.isfinite(loss) & jnp.isfinite(norm)), Reason.NON_FINITE),
-        (loss == 0, Reason.ZERO_LOSS),
-        ((norm == 0) & (iteration == 0), Reason.SADDLE),
-        ((norm <= tolerances.gradient * reference_norm) & (iteration > 0), Reason.SMALL_GRADIENT),
-        (~accepted & ((predicted <= 100 * eps * loss) | (loss <= floor)), Reason.WITHIN_ROUNDING),
+        ((starting & ~accepted) | ~jnp.isfinite(norm), Reason.NON_FINITE),
+        (new_loss == 0, Reason.ZERO_LOSS),
+        (starting & (norm == 0), Reason.SADDLE),
+        (starting, Reason.RUNNING),
+        (~accepted & (predicted <= 100 * eps * loss), Reason.WITHIN_ROUNDING),
         (~accepted, Reason.NO_DECREASE),
+        (norm <= tolerances.gradient * reference_norm, Reason.SMALL_GRADIENT),
         (loss - new_loss < tolerances.loss * loss, Reason.SMALL_DECREASE),
     )
     conditions, reasons = zip(*rules, strict=True)
