@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from t3k.kernels.frames import corewise_frame
 from t3k.kernels.krylov import tree_dot
 from t3k.kernels.line_search import backtrack
 from t3k.kernels.objective import LocalModel, Objective, settle
@@ -25,7 +26,7 @@ __all__ = ["DescentInfo", "DescentState", "descend", "init"]
 class DescentState(NamedTuple):
     """The point and the model there, the norm of the first gradient, the steps taken and a `Reason`.
 
-    Before the start has been measured the steps are -1, its loss is infinite, and frame and gradient are zero.
+    Before the start has been measured the steps are -1, its loss is infinite, and its gradient zero.
     """
 
     x: T3Cores
@@ -55,8 +56,8 @@ def init(objective: Objective, x: T3Cores) -> DescentState:
       x: the start.
     """
     x, infinite = settle(objective.geometry, x), jnp.full((), jnp.inf, x.tt[0].dtype)
-    shapes = jax.eval_shape(lambda x: objective.geometry.frame(x)[0], x)
-    frame = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    # Nothing is asked of this frame but the shapes of all others, which are those of settled cores.
+    frame, _ = corewise_frame(x)
     model = LocalModel(frame, infinite, zero_variations(frame))
     return DescentState(x, model, infinite, jnp.int32(-1), jnp.int32(Reason.RUNNING))
 
