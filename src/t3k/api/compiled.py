@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from t3k.kernels import (
     adam,
@@ -154,7 +154,12 @@ probe_transpose = jax.jit(probe_maps.probe_transpose, static_argnames=(*_SAMPLIN
 sample_transpose = jax.jit(sample_maps.sample_transpose, static_argnames=(*_SAMPLING, "sum_over_probes", "reducer"))
 
 #: Compiles several times faster, to code whose loops are slower: for problems where compiling is most of the time.
-_QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+_QUICK = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_backend_optimization_level": 0,
+    # To share out code that is hardly optimized takes longer than to generate it.
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 
 
 #: A start in the state of an optimizer; and the value of an objective. What is static stands first.
@@ -194,7 +199,7 @@ def _understood(options: dict[str, Any]) -> bool:
     if jax.default_backend() != "cpu":
         return False
     try:
-        jax.jit(lambda x: x, compiler_options=options)(jnp.float32(0))
+        jax.jit(lambda x: x, compiler_options=options)(np.float32(0))
     except RuntimeError:
         return False
     return True

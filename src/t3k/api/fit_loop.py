@@ -1,5 +1,6 @@
 """The host loop around the compiled steps of every optimizer: it reads scalars and decides, and computes nothing."""
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from t3k.api import compiled
 from t3k.api.checkpoints import fingerprint, load_fit, save_fit
@@ -97,9 +99,9 @@ class FitLoop:
         """One step or round of steps, and what follows from it."""
         done, settings = self.stats.iterations, self.settings
         steps = min(settings.check_every, settings.max_iterations - done)
-        state, info = self.step(self.state, jnp.int32(steps))
+        state, info = self.step(self.state, np.int32(steps))
         if self.stats.scratch_bytes is None:
-            self.stats.scratch_bytes = self.step.scratch_bytes(self.state, jnp.int32(steps))
+            self.stats.scratch_bytes = self.step.scratch_bytes(self.state, np.int32(steps))
         info = jax.device_get(info)
         reason = self._reason(state)
         if not self.stats.losses:
@@ -113,7 +115,7 @@ class FitLoop:
             self.state = state
             return
         loss = float(info.new_loss) if hasattr(info, "new_loss") else self._loss(state)
-        if not jnp.isfinite(loss):
+        if not math.isfinite(loss):
             self.ended = self._words(Reason.NON_FINITE, info)
             return
         self.state = state
