@@ -45,8 +45,9 @@ OPERATIONS: dict[str, Callable[[Arrays, int, int | None], Any]] = {
 
 def compare(point: Point, operation: str, rounds: int) -> dict[str, Any]:
     """Milliseconds at each chunk, of the fastest round."""
-    x, auto, fun = arrays(point), chunk(point), OPERATIONS[operation]
-    sizes = [auto, *(size for size in CHUNKS if size != auto and (size or 0) < point.n_probes)]
+    x, auto, fun = arrays(point), chunk(point, operation=operation), OPERATIONS[operation]
+    others = (size or point.n_probes for size in CHUNKS)
+    sizes = [auto, *(size for size in others if size != auto and size <= point.n_probes)]
     programs = {}
     for size in sizes:
         program = jax.jit(partial(fun, order=point.order, size=size))

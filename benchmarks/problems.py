@@ -73,11 +73,12 @@ def arrays(point: Point) -> Arrays:
     return Arrays(frame, variations, ww, pp, zz, index, draw(point.order + 1, point.n_probes))
 
 
-def chunk(point: Point, kind: str = "probe") -> int:
+def chunk(point: Point, kind: str = "probe", operation: str = "transpose") -> int:
     """What ``chunk_size="auto"`` stands for."""
     sizes, ranks = (point.size,) * point.d, (point.n,) * point.d
     dtype = jnp.dtype("float32")
-    return auto_chunk(ProblemShape(sizes, ranks, point.bonds, point.order, point.n_probes, 1, dtype, kind))
+    problem = ProblemShape(sizes, ranks, point.bonds, point.order, point.n_probes, 1, dtype, kind)
+    return auto_chunk(problem, operation)
 
 
 def layouts(*trees: Any) -> dict[str, tuple[Any, ...]]:

@@ -69,7 +69,7 @@ def _vjp(forward: Callable[..., Any], residuals: Any, x: Any, order: int) -> Cal
 def _probe_jacobian(point: Point) -> Programs:
     import t3toolbox.backend.sampling_derivatives as peer
 
-    x, order, size = arrays(point), point.order, chunk(point)
+    x, order, size = arrays(point), point.order, chunk(point, operation="jacobian")
     programs = {"t3k": _bound(lambda *a: probe_jacobian(*a, order, chunk_size=size), x.ww, x.pp, x.variations, x.frame)}
     for layout, args in layouts(x.ww, x.pp, tuple(x.variations), tuple(x.frame)).items():
         programs[f"peer {layout}"] = _bound(lambda *a: peer.tv_probe_derivatives(*a, order), *args)
@@ -79,7 +79,7 @@ def _probe_jacobian(point: Point) -> Programs:
 def _probe_gauss_newton(point: Point) -> Programs:
     import t3toolbox.backend.sampling_derivatives as peer
 
-    x, order, size = arrays(point), point.order, chunk(point)
+    x, order, size = arrays(point), point.order, chunk(point, operation="gauss_newton")
 
     def product(w: Any, p: Any, v: Any, f: Any) -> Any:
         return gauss_newton_product(Probes(w, p), v, f, order, chunk_size=size)
@@ -97,7 +97,7 @@ def _probe_gauss_newton(point: Point) -> Programs:
 def _samples(point: Point, kind: str, operation: str) -> Programs:
     import t3toolbox.backend.sampling_derivatives as peer
 
-    x, order, size = arrays(point), point.order, chunk(point, kind)
+    x, order, size = arrays(point), point.order, chunk(point, kind, operation)
     at = x.ww if kind == "apply" else x.index
     forward, back = (getattr(peer, f"tv_{kind}_derivatives{suffix}") for suffix in ("", "_transpose"))
     ours: dict[str, Callable[..., Any]] = {

@@ -28,11 +28,14 @@ __all__ = [
 _CORRECTIONS = 3
 #: Below this much scratch nothing is measured: the compiler itself needs about as much.
 SMALL_BYTES = 256 * 2**20
-#: The entries of a lifted jet (rank times Tucker rank times rows) that are fastest: half a MiB of float32 stays in the
-#: cache of a core, and the matrix products are large enough. Measured over the grid of `benchmarks/chunks.py`.
-FAST_ENTRIES = 2**17
-#: Bounds on the rows that this makes.
-FAST_ROWS = (64, 1024)
+#: The entries of a lifted jet (rank times Tucker rank times rows, in all orders) that are fastest: 2 MiB of float32
+#: stay in the cache of a core, and matrix products are large enough. Measured over the grid of `benchmarks/chunks.py`.
+FAST_ENTRIES = 2**19
+#: More rows than this gain nothing.
+MOST_ROWS = 2048
+#: So many entries of a lifted jet of a Gauss-Newton product are faster in two blocks than in one, all of whose jets, of
+#: both sweeps, XLA computes early and keeps.
+DIVIDED_ENTRIES = 2**16
 #: The rows where modes are much longer than Tucker ranks.
 LONG_MODE_ROWS = 256
 
@@ -256,6 +259,8 @@ def auto_chunk(problem: ProblemShape, operation: str = "transpose", memory: int 
       ValueError: if one row at a time takes more than `memory`.
     """
     chunk = min(problem.n_probes, _fast_chunk(problem))
+    if operation == "gauss_newton" and chunk * _lifted_entries(problem) > DIVIDED_ENTRIES:
+        chunk = min(chunk, balanced_chunk(problem.n_probes, math.ceil(problem.n_probes / 2 / LANE) * LANE))
     budget = SMALL_BYTES if memory is None else memory
     if _rough_bytes(problem, chunk) <= budget:
         return chunk
@@ -265,15 +270,21 @@ def auto_chunk(problem: ProblemShape, operation: str = "transpose", memory: int 
 
 
 def _fast_chunk(problem: ProblemShape) -> int:
-    """The rows that are fastest: `FAST_ENTRIES` in a lifted jet, or few where the mode sizes are large.
+    """The rows that are fastest: about `FAST_ENTRIES` in a lifted jet, or few where the mode sizes are large.
 
     Where N is much larger than n, it is the residuals of probes that fill the memory. Applies and entries have none.
     """
     if problem.kind == "probe" and max(N / n for N, n in zip(problem.shape, problem.tucker_ranks, strict=True)) >= LANE:
         return LONG_MODE_ROWS
+    rows = 2 ** round(math.log2(max(1, FAST_ENTRIES / _lifted_entries(problem))))
+    # Where not even a few rows stay in the cache, matrix products are faster with twice as many.
+    return 2 * LANE if rows < LANE else min(rows, MOST_ROWS)
+
+
+def _lifted_entries(problem: ProblemShape) -> int:
+    """The entries of the largest lifted jet, in all orders, for one row."""
     bonds = zip(problem.tt_ranks[:-1], problem.tucker_ranks, problem.tt_ranks[1:], strict=True)
-    lifted = max(max(a, b) * k for a, k, b in bonds)
-    return min(max(FAST_ROWS[0], FAST_ENTRIES // lifted // LANE * LANE), FAST_ROWS[1])
+    return max(max(a, b) * k for a, k, b in bonds) * (problem.order + 1)
 
 
 def _rough_bytes(problem: ProblemShape, chunk: int) -> int:
